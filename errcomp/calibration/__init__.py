@@ -1,8 +1,9 @@
-"""Corrects the sum of a run's kernels to what the run takes, with bands that hold.
+"""Predicts the time of a run from the sum of its kernels, with calibrated bands.
 
-`Composition` fits a model of runs to a table of kernels and predicts others; `evaluate_composition`
-judges it on models and devices that it has not seen; `save_model` and `load_model` keep it in a
-file that predicts without the libraries of the fit. `KernelCorrection` corrects predicted kernels.
+`Composition` fits a model of runs to a table of kernels and predicts other runs.
+`evaluate_composition` evaluates it on held-out models and devices. `save_model` and `load_model`
+keep it in a file that predicts without the libraries of the fit. `KernelCorrection` corrects
+predicted kernels.
 """
 
 from __future__ import annotations

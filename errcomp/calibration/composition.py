@@ -1,4 +1,4 @@
-r"""Fits the composition of runs: models, their stack, and bands calibrated on runs left out."""
+r"""Fits the composition of runs: models, their stack, and bands calibrated on held-out runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,16 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, PortableModel, Task
+from errcomp.calibration.design import (
+    LEVELS,
+    QUANTILES,
+    Design,
+    Floats,
+    Names,
+    Parameters,
+    PortableModel,
+    Task,
+)
 from errcomp.calibration.estimators import (
     BASELINES,
     STACK,
@@ -36,15 +45,17 @@ from errcomp.calibration.kernels import KernelCorrection
 from errcomp.calibration.modelfile import fingerprint
 from errcomp.calibration.predictions import Predictions
 from errcomp.calibration.preparing import Preparation, Prepared, joined, runs_at, usable_runs
-from errcomp.errors import ErrcompError, InputError
+from errcomp.errors import ErrcompError, InputError, renamed
+from errcomp.metrics import mape
 from errcomp.system.processes import Progress, Steps, count_jobs, map_jobs
 from errcomp.tables import Kernels
+from errcomp.tables.backends import kernels_in_memory
 from errcomp.tables.units import seconds_in
 
 #: Which runs of the table, shape (runs of the table,).
 Mask = NDArray[np.bool_]
 
-#: With fewer groups none is left out; corrections of kernels are then judged on parts of the runs.
+#: With fewer groups none is held out; kernel corrections are then evaluated on parts of the runs.
 _FEWEST_GROUPS = 3
 _PARTS = 5
 
@@ -55,15 +66,16 @@ class Fits:
     Parameters
     ----------
     kernels : Kernels
-        Of runs that were measured end to end.
+        Kernels of runs that were measured end to end.
     task : {"composition", "prediction"}
-    seed, cores : int
+    seed : int
+    n_jobs : int or None
     """
 
-    def __init__(self, kernels: Kernels, task: Task, *, seed: int, cores: int) -> None:
+    def __init__(self, kernels: Kernels, task: Task, *, seed: int, n_jobs: int | None) -> None:
         self.kernels = kernels
         self.task: Task = task
-        self.seed, self.cores = seed, cores
+        self.seed, self.n_jobs = seed, n_jobs
         self._names = np.asarray(kernels.runs, dtype=object).astype(str)
         self._keys = {
             name: names_per_run(kernels, name).astype(str) for name in ("model", "device")
@@ -73,7 +85,7 @@ class Fits:
         self._cache: dict[tuple[str, bytes], Any] = {}
 
     def which(self, kernels: Kernels) -> Mask:
-        """Return which runs of the table these kernels are of."""
+        """Return the runs of the table to which these kernels belong."""
         return np.isin(self._names, np.asarray(kernels.runs, dtype=object).astype(str))
 
     def at(self, runs: Mask) -> Kernels:
@@ -83,17 +95,17 @@ class Fits:
     def prepared(self, runs: Mask) -> tuple[Preparation, Prepared]:
         """Learn the preparation from some runs; return it with their own design.
 
-        In that design the kernels of each run are corrected as those of a new run are: without
-        its model (or device, or part of the runs, where there are too few).
+        In that design the kernels of each run are corrected like those of a new run: without its
+        model (or device, or part of the runs, where there are too few models).
         """
         return self._cached("prepared", runs, lambda: self._prepared(runs))  # type: ignore[no-any-return]
 
     def portable(self, name: str, runs: Mask) -> PortableModel:
-        """Fit a model to some runs, with few draws, and keep what predicts."""
+        """Fit a model to some runs, with few draws, and return its portable form."""
 
         def fit() -> PortableModel:
             design = self.prepared(runs)[1].design
-            return _portable((name, design), seed=self.seed, cores=self.cores)
+            return _portable((name, design), seed=self.seed, n_jobs=self.n_jobs)
 
         return self._cached(name, runs, fit)  # type: ignore[no-any-return]
 
@@ -106,8 +118,8 @@ class Fits:
     ) -> Iterator[tuple[int, int]]:
         """Fit these models to these parts in several processes, for `portable` to find.
 
-        Yields how many fits are done and how many there are. What cannot be fitted is left to
-        whoever asks for it, and is told why.
+        Yields the number of finished fits and of all fits. A fit that fails is left out; it fails
+        again, with its error, when `portable` asks for it.
         """
         different = _different(parts)
         corrected = _different(
@@ -129,12 +141,12 @@ class Fits:
             for runs in different
             if (prepared := _if_possible(self.prepared, runs)) is not None
         ]
-        # Models first: joblib replaces a process that grows after its first work, and what PyMC
-        # has compiled in it is lost.
+        # Models first: joblib replaces a process that grows after its first work, which loses the
+        # models that PyMC compiled in it.
         ordered = sorted(names, key=lambda name: all_estimators()[name].role != "model")
         wanted = [(name, *pair) for name in ordered for pair in designs]
-        # Each process has its core: what is drawn does not depend on their number.
-        fit = partial(_if_possible, partial(_portable, seed=self.seed, cores=1))
+        # Each process has one core; the draws do not depend on their number.
+        fit = partial(_if_possible, partial(_portable, seed=self.seed, n_jobs=1))
         fits = map_jobs(fit, ((name, design) for name, _, design in wanted), n_jobs=n_jobs)
         first = total - len(wanted) + 1
         for done, ((name, runs, _), fitted) in enumerate(zip(wanted, fits, strict=True), first):
@@ -173,7 +185,7 @@ class Fits:
         )
 
     def _correction_folds(self, runs: Mask) -> list[Mask]:
-        """Divide runs into those corrected without each other; none where nothing is."""
+        """Divide runs into folds for kernel corrections; none where nothing is corrected."""
         if self.task == "composition":
             return []
         groups = self._groups(runs)
@@ -192,13 +204,13 @@ def _name(runs: Mask) -> bytes:
     return np.packbits(runs).tobytes()
 
 
-def _portable(job: tuple[str, Design], *, seed: int, cores: int) -> PortableModel:
+def _portable(job: tuple[str, Design], *, seed: int, n_jobs: int | None) -> PortableModel:
     name, design = job
-    return fit_member(name, design, seed=seed, cores=cores, quick=True).portable_
+    return fit_member(name, design, seed=seed, n_jobs=n_jobs, quick=True).portable_
 
 
 def _correction(kernels: Kernels, runs: Mask) -> KernelCorrection:
-    """Learn corrections from runs that nothing disturbed, where there are such."""
+    """Learn corrections from undisturbed runs, where there are any."""
     inside = kernels if runs.all() else runs_at(kernels, runs)
     fine = ~disturbed(inside, fit_features(inside, task="prediction"))
     return KernelCorrection().fit(runs_at(inside, fine) if fine.any() else inside)
@@ -216,29 +228,29 @@ def _if_possible(fit: Callable[[Any], Any], argument: Any) -> Any:
 
 
 _MEDIAN = QUANTILES.index(0.5)
-#: Below this many runs no model is fitted.
+#: Fewest runs to which a model is fitted.
 _FEWEST_RUNS = 8
 
 
-class Composition:
-    r"""Model of what runs take, from the sum of their kernels.
+class Composition(Parameters):
+    r"""Model of the time of runs, from the sum of their kernels.
 
     .. math:: \ln e_r = \ln S_r + g(x_r, \text{device}) + \varepsilon_r
 
     with the sum S of measured (composition) or predicted (prediction) kernels, features x of the
-    run, and the models g named by `estimators`. Bands are calibrated on runs whose whole model,
-    or whole device, was left out.
+    run, and the models g named by `estimators`. Bands are calibrated on runs whose whole model, or
+    whole device, was held out.
 
     Parameters
     ----------
     task : {"composition", "prediction"}
     estimators : sequence of str
-        What to fit beside the baselines ``sum``, ``global``, ``device`` and ``linear``:
-        ``bayesian``, ``boosted``, ``stack`` (both weighted by held-out score). Fitting them needs
-        the extra ``calibration``; predicting does not.
+        What to fit in addition to the baselines ``sum``, ``global``, ``device`` and ``linear``:
+        ``bayesian``, ``boosted``, ``stack`` (both weighted by held-out score). Fitting needs the
+        extra ``calibration``; predicting does not.
     seed : int
-    cores : int
-        For sampling.
+    n_jobs : int or None
+        Number of processes that sample; -1 for one per core, None for one. Does not change results.
 
     Attributes
     ----------
@@ -249,42 +261,53 @@ class Composition:
     unused_ : dict of str to str
         Runs that could not be used, and why.
     design_ : Design
-        What they were fitted to.
+        The data that the models were fitted to.
     left_out_ : dict
-        Of each regime the quantiles of runs left out, by estimator.
+        For each regime, the quantiles of held-out runs by estimator.
     """
 
+    @renamed(cores="n_jobs")
     def __init__(
         self,
         *,
         task: Task = "composition",
         estimators: Sequence[str] = default_estimators(),
         seed: int = 0,
-        cores: int = 2,
+        n_jobs: int | None = 2,
     ) -> None:
         self.task = task
         self.estimators = estimators
         self.seed = seed
-        self.cores = cores
+        self.n_jobs = n_jobs
 
-    def fit(self, kernels: Kernels, *, progress: Progress | None = None) -> Self:
+    def fit(self, kernels: Kernels | Any, *, progress: Progress | None = None) -> Self:
         """Fit to the runs that were measured end to end.
 
         Parameters
         ----------
-        kernels : Kernels
-            With ``run_measured``; runs without it, or without the time of all their kernels, are
+        kernels : Kernels, dataframe or mapping of columns
+            With ``run_measured``. Runs without it, or without the time of all their kernels, are
             not used.
         progress : callable, optional
-            Called with what is done and how much there is.
+            Called with the finished and the total number of steps.
 
         Raises
         ------
         InputError
-            Fewer than 8 runs can be used.
+            Fewer than 8 usable runs.
+
+        Examples
+        --------
+        >>> from errcomp.tables import Kernels
+        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
+        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
+        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> model = Composition(estimators=()).fit(runs)
+        >>> model.predict(runs).predicted[:2].round(1).tolist()
+        [1.1, 2.2]
         """
-        used, self.unused_ = usable_runs(kernels, self.task)
-        fits = Fits(used, self.task, seed=self.seed, cores=self.cores)
+        used, self.unused_ = usable_runs(kernels_in_memory(kernels), self.task)
+        fits = Fits(used, self.task, seed=self.seed, n_jobs=self.n_jobs)
         self._fit(fits, np.ones(used.n_runs, dtype=bool), progress, quick=False)
         return self
 
@@ -293,8 +316,8 @@ class Composition:
         names, fitted = self._names()
         if runs.sum() < _FEWEST_RUNS:
             raise InputError(
-                f"{runs.sum()} runs are too few to fit a composition: at least {_FEWEST_RUNS} "
-                "measured runs are needed, better of three models on three devices."
+                f"a composition needs at least {_FEWEST_RUNS} measured runs, got {runs.sum()}. "
+                "Measure more, if possible of three models on three devices."
             )
         preparation, prepared = fits.prepared(runs)
         self.design_ = design = prepared.design
@@ -306,7 +329,7 @@ class Composition:
             if quick:
                 members[name] = fits.portable(name, runs)
             else:
-                self.members_[name] = fit_member(name, design, seed=self.seed, cores=self.cores)
+                self.members_[name] = fit_member(name, design, seed=self.seed, n_jobs=self.n_jobs)
                 members[name] = self.members_[name].portable_
             steps.step()
         self.left_out_ = {
@@ -325,16 +348,107 @@ class Composition:
         )
 
     def _names(self) -> tuple[tuple[str, ...], list[str]]:
-        """Return the estimators that can be asked for, and those that are fitted."""
+        """Return the estimators that users may ask for, and those that are fitted."""
         names = check_estimators([*BASELINES, *self.estimators])
         return names, fitted_for(names)
 
-    def predict(self, kernels: Kernels, *, estimator: str | None = None) -> Predictions:
-        """Predict runs; see `CompositionModel.predict`."""
+    def predict(self, kernels: Kernels | Any, *, estimator: str | None = None) -> Predictions:
+        """Predict runs; see `CompositionModel.predict`.
+
+        Examples
+        --------
+        >>> from errcomp.tables import Kernels
+        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
+        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
+        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> model = Composition(estimators=()).fit(runs)
+        >>> model.predict(runs, estimator="global").predicted[:2].round(1).tolist()
+        [1.1, 2.2]
+        """
         return self.model_.predict(kernels, estimator=estimator)
 
+    def score(self, kernels: Kernels | Any, *, estimator: str | None = None) -> float:
+        """Return minus the MAPE of the predictions: 0 is perfect, higher is better.
+
+        Parameters
+        ----------
+        kernels : Kernels, dataframe or mapping of columns
+            Runs that were measured end to end and were not in the fit.
+        estimator : str, optional
+            See `predict`.
+
+        Returns
+        -------
+        float
+            Mean over the runs, each weighing the same.
+
+        Raises
+        ------
+        InputError
+            As `predict`, or no run was measured.
+
+        Examples
+        --------
+        >>> from errcomp.tables import Kernels
+        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
+        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
+        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> model = Composition(estimators=()).fit(runs)
+        >>> round(model.score(runs, estimator="sum"), 3)  # runs take 10 % longer than their kernels
+        -0.091
+        """
+        used, _ = usable_runs(kernels_in_memory(kernels), self.task)
+        predictions = self.predict(used, estimator=estimator)
+        measured = used.totals().run_measured
+        return -mape(predicted=predictions.predicted, measured=measured)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the fitted model's document; see `CompositionModel.to_dict`.
+
+        Examples
+        --------
+        >>> from errcomp.tables import Kernels
+        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
+        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
+        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> model = Composition(estimators=()).fit(runs)
+        >>> model.to_dict()["runs"]
+        8
+        """
+        return self.model_.to_dict()
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON.
+
+        Examples
+        --------
+        >>> from errcomp.tables import Kernels
+        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
+        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
+        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> model = Composition(estimators=()).fit(runs)
+        >>> "estimators" in model.to_json()
+        True
+        """
+        return self.model_.to_json()
+
+    def to_frame(self) -> Any:
+        """Return the bands of the fitted model, one row per estimator and regime.
+
+        Examples
+        --------
+        >>> from errcomp.tables import Kernels
+        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
+        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
+        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> model = Composition(estimators=()).fit(runs)
+        >>> model.to_frame()["estimator"].unique(maintain_order=True).to_list()
+        ['sum', 'global', 'device', 'linear']
+        """
+        return self.model_.to_frame()
+
     def _weights(self, design: Design) -> dict[Regime, dict[str, float]]:
-        """Weigh the models of the stack by how they did on runs left out."""
+        """Weigh the models of the stack by their scores on held-out runs."""
         members = stacked()
         by_regime = {}
         truth = np.log(design.measured)
@@ -351,7 +465,7 @@ class Composition:
     def _bands(
         self, design: Design, names: Sequence[str], weights: Mapping[Regime, Mapping[str, float]]
     ) -> dict[tuple[str, Regime], Any]:
-        """Calibrate the bands of each estimator on the runs left out, for each regime."""
+        """Calibrate the bands of each estimator on the held-out runs, for each regime."""
         from errcomp.calibration.bands.conformal import GroupConformal
 
         bands = {}
@@ -382,7 +496,7 @@ class Composition:
 def _left_out(
     fits: Fits, runs: Mask, names: Sequence[str], folds: Sequence[Mask], steps: Steps
 ) -> dict[str, Floats]:
-    """Return quantiles of the log of the time of each run, its group left out of the fit."""
+    """Return quantiles of the log of the time of each run, with its group held out."""
     left_out = {name: np.full((int(runs.sum()), len(QUANTILES)), np.nan) for name in names}
     for held in folds:
         out = _within(runs, held)
@@ -398,41 +512,55 @@ def _left_out(
     return left_out
 
 
+@renamed(cores="n_jobs")
 def evaluate_composition(
-    kernels: Kernels,
+    kernels: Kernels | Any,
     *,
     task: Task = "composition",
     estimators: Sequence[str] = default_estimators(),
     splits: Sequence[str] = ("leave-model-out", "leave-device-out"),
     seed: int = 0,
-    cores: int = 2,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    """Judge `Composition` on what it has not seen; everything is fitted anew without it.
+    """Evaluate `Composition` on held-out runs; each fold fits everything again without them.
 
-    As `errcomp.calibration.evaluation.evaluate`, which see, with fits shared between the folds.
-    The Bayesian model is sampled with fewer draws than by `Composition.fit` (600 in two chains),
-    and its diagnostics are not insisted on.
+    See `errcomp.calibration.evaluation.evaluate`; here fits are shared between the folds. The
+    Bayesian model is sampled with fewer draws than in `Composition.fit` (600 in two chains), and
+    poor diagnostics do not stop it.
 
     Parameters
     ----------
-    kernels : Kernels
-    task, estimators, seed, cores
+    kernels : Kernels, dataframe or mapping of columns
+    task, estimators, seed
         As in `Composition`.
     splits : sequence of str
     n_jobs : int, optional
-        How many processes fit, with one core each; see `errcomp.summarize`.
+        Number of processes that fit, with one core each; see `errcomp.summarize`. None fits in
+        this process and samples on two cores.
     progress : callable, optional
 
     Raises
     ------
     InputError
         As `Composition.fit` and `evaluate`.
+
+    Examples
+    --------
+    >>> from errcomp.tables import Kernels
+    >>> times = [1.0 + i for i in range(12)]
+    >>> runs = Kernels({"run": list("abcdefghijkl"), "kernel": ["gemm"] * 12,
+    ...                 "device": list("ABC") * 4, "measured": times,
+    ...                 "run_measured": [1.1 * time for time in times]}, unit="ms")
+    >>> found = evaluate_composition(runs, estimators=(), splits=["leave-device-out"])
+    >>> found.row("leave-device-out", "sum").n
+    12
     """
     check_estimators([*BASELINES, *estimators])
+    kernels = kernels_in_memory(kernels)
     seconds_in(kernels.unit, source=kernels.source)
-    fits = Fits(usable_runs(kernels, task)[0], task, seed=seed, cores=cores)
+    cores = 2 if n_jobs is None else n_jobs
+    fits = Fits(usable_runs(kernels, task)[0], task, seed=seed, n_jobs=cores)
     make = partial(_predictors, fits, task, estimators)
     if (jobs := count_jobs(n_jobs)) > 1:
         progress = _fitted_ahead(fits, kernels, estimators, splits, jobs, progress)
@@ -447,9 +575,9 @@ def _fitted_ahead(
     n_jobs: int,
     progress: Progress | None,
 ) -> Progress | None:
-    """Make the fits of an evaluation in several processes; return what counts the rest.
+    """Make the fits of an evaluation in several processes; return the progress of the rest.
 
-    Folds share most of their fits: with each process a fold they would be made twice.
+    Folds share most of their fits. With one process per fold these would be made twice.
     """
     _, fitted = Composition(estimators=estimators)._names()
     trains = training_parts(kernels, task=fits.task, splits=splits, seed=fits.seed)
@@ -475,15 +603,15 @@ def _within(runs: Mask, held: Mask) -> Mask:
 def _predictors(
     fits: Fits, task: Task, estimators: Sequence[str], kernels: Kernels
 ) -> dict[str, Predict]:
-    """Fit to some of the runs; return what predicts, by estimator."""
-    fitted = Composition(task=task, estimators=estimators, seed=fits.seed, cores=fits.cores)
+    """Fit to some of the runs; return the predictors by estimator."""
+    fitted = Composition(task=task, estimators=estimators, seed=fits.seed, n_jobs=fits.n_jobs)
     fitted._fit(fits, fits.which(kernels), None, quick=True)
     model = fitted.model_
     return {name: partial(model.predict, estimator=name) for name in model.estimators}
 
 
 def _folds(groups: Names) -> list[Mask]:
-    """Return a mask per group; none where there are too few groups to leave one out."""
+    """Return one mask per group; none where there are too few groups to hold one out."""
     names = sorted(set(groups.tolist()))
     if len(names) < _FEWEST_GROUPS:
         return []

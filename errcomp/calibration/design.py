@@ -1,15 +1,15 @@
-r"""What the models of a run see: its summed kernels, its features, and what was measured.
+r"""Input of the models of a run: its summed kernels, its features and its measured time.
 
 Every model of the composition works on the log-ratio of the measured run to the sum of its
 kernels:
 
 .. math:: y_r = \ln \frac{e_r}{S_r}, \qquad S_r = \sum_{k \in r} c_k \, t_k
 
-with end-to-end time e, count c and time of one instance t. It has no unit, so neither have the
-models; 0 says that the run takes as long as its kernels together.
+with end-to-end time e, count c and time of one instance t. The log-ratio has no unit, and neither
+have the models. At 0 the run takes as long as its kernels together.
 
-What the models share is here too: the protocols they follow, `Predicting` from what was fitted, and
-the checks of what they are given.
+The shared parts of the models are here too: their protocols, prediction (`Predicting`) and the
+checks of their input.
 """
 
 from __future__ import annotations
@@ -65,13 +65,13 @@ class Design:
     ----------
     run : ndarray of str, shape (n,)
     total : ndarray, shape (n,)
-        Time of all kernels together, > 0, in `unit`.
+        Time of all kernels, > 0, in `unit`.
     measured : ndarray, shape (n,)
-        End to end, in `unit`; NaN where it was not measured.
+        End-to-end time in `unit`; NaN where it was not measured.
     x : ndarray, shape (n, p)
-        Features without a unit or in units of their own, never in `unit`; NaN where unknown.
+        Features, without a unit or in their own units, never in `unit`; NaN where unknown.
     names : tuple of str, length p
-        Of the columns of `x`; see `errcomp.calibration.features.FEATURES`.
+        Names of the columns of `x`; see `errcomp.calibration.features.FEATURES`.
     device, model, mode : ndarray of str, shape (n,)
         ``""`` where unknown.
     unit : str or None
@@ -98,16 +98,25 @@ class Design:
         return np.log(self.measured / self.total)
 
     def take(self, index: NDArray[Any]) -> Self:
-        """Return the runs at these positions, or under this mask."""
+        """Return the runs at these positions, or under this mask.
+
+        Examples
+        --------
+        >>> names, ones = np.array(["a", "b"], dtype=object), np.ones(2)
+        >>> runs = Design(run=names, total=ones, measured=ones, x=np.empty((2, 0)), names=(),
+        ...               device=names, model=names, mode=names, unit="ms", task="composition")
+        >>> runs.take(np.array([False, True])).run.tolist()
+        ['b']
+        """
         arrays = ("run", "total", "measured", "x", "device", "model", "mode")
         parts = {name: getattr(self, name)[index] for name in arrays}
         return type(self)(**parts, names=self.names, unit=self.unit, task=self.task)
 
 
 class PortableModel(Protocol):
-    """A fitted model that needs NumPy and SciPy only, and can be written to a file.
+    """A fitted model that needs only NumPy and SciPy and can be written to a file.
 
-    ``KIND`` names it in a model file; it is made again by ``from_arrays(meta, arrays)``.
+    ``KIND`` names it in a model file; ``from_arrays(meta, arrays)`` restores it.
     """
 
     KIND: str
@@ -115,27 +124,53 @@ class PortableModel(Protocol):
     def predict_quantiles(
         self, x: Floats, q: Sequence[float], *, device: Names | None = None
     ) -> Floats:
-        """Return quantiles of the log-ratio at probabilities q, shape (n, len(q))."""
+        """Return quantiles of the log-ratio at probabilities q, shape (n, len(q)).
+
+        Examples
+        --------
+        >>> from errcomp.calibration.estimators.linear.baselines import GlobalFactor
+        >>> model = GlobalFactor().fit([[0.0]] * 4, [0.1, 0.2, 0.3, 0.2]).portable_
+        >>> model.predict_quantiles([[5.0]], [0.5]).tolist()
+        [[0.2]]
+        """
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what JSON can hold, and the arrays (no objects), that make the model again."""
+        """Return metadata for JSON and arrays (no objects) from which `from_arrays` restores it.
+
+        Examples
+        --------
+        >>> from errcomp.calibration.estimators.linear.baselines import GlobalFactor
+        >>> model = GlobalFactor().fit([[0.0]] * 4, [0.1, 0.2, 0.3, 0.2]).portable_
+        >>> meta, arrays = model.to_arrays()
+        >>> meta["intercept"], arrays["coefficients"].tolist()
+        (0.2, [0.0])
+        """
 
     @classmethod
     def from_arrays(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """Make the model again; InputError names what is missing or cannot be."""
+        """Restore a model; an InputError names a missing or impossible value.
+
+        Examples
+        --------
+        >>> from errcomp.calibration.estimators.linear.baselines import GlobalFactor
+        >>> model = GlobalFactor().fit([[0.0]] * 4, [0.1, 0.2, 0.3, 0.2]).portable_
+        >>> again = type(model).from_arrays(*model.to_arrays())
+        >>> again.predict_quantiles([[5.0]], [0.5]).tolist()
+        [[0.2]]
+        """
 
 
 class ResidualModel(Protocol):
-    """A model of the log-ratio: scikit-learn's conventions, plus the device as a group.
+    """A model of the log-ratio by scikit-learn's conventions, with the device as a group.
 
     `Predicting` gives it ``predict``, ``predict_quantiles`` and ``predict_interval``.
 
-    ``fit`` checks its input with scikit-learn's validation where that is installed. Features may
-    be NaN only where the model says so. A device that was not in the fit is answered at the level
-    of all devices, with the wider band that belongs to it.
+    ``fit`` checks its input with scikit-learn's validation where that is installed. Features may be
+    NaN only where the model allows it. A device that was not in the fit is predicted from all
+    devices, with a wider band.
     """
 
-    #: After the fit: what predicts, and what a model file holds.
+    #: After the fit: the part that predicts and that a model file holds.
     portable_: PortableModel
 
     def fit(
@@ -146,11 +181,18 @@ class ResidualModel(Protocol):
         device: ArrayLike | None = None,
         model: ArrayLike | None = None,
     ) -> Self:
-        """Fit the log-ratios y, shape (n,), on the features X, shape (n, p)."""
+        """Fit the log-ratios y, shape (n,), on the features X, shape (n, p).
+
+        Examples
+        --------
+        >>> from errcomp.calibration.estimators.linear.baselines import GlobalFactor
+        >>> GlobalFactor().fit([[0.0]] * 4, [0.1, 0.2, 0.3, 0.2]).predict([[0.0]]).tolist()
+        [0.2]
+        """
 
 
 class Parameters:
-    """Parameters as scikit-learn has them: the arguments of ``__init__``, kept as they came."""
+    """scikit-learn's parameters: the arguments of ``__init__``, stored unchanged."""
 
     @classmethod
     def _parameter_names(cls) -> list[str]:
@@ -159,8 +201,25 @@ class Parameters:
         return [name for name in inspect.signature(cls.__init__).parameters if name != "self"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name; `deep` is there because scikit-learn passes it."""
+        """Return the parameters by name; `deep` has no effect, scikit-learn passes it.
+
+        Examples
+        --------
+        >>> from errcomp.calibration.estimators.linear.baselines import RobustLinear
+        >>> RobustLinear(ridge=2.0).get_params()
+        {'ridge': 2.0, 'degrees': 4.0}
+        """
         return {name: getattr(self, name) for name in self._parameter_names()}
+
+    def __repr__(self) -> str:
+        """Return one line: the class and the parameters that are not the default."""
+        defaults = inspect.signature(type(self).__init__).parameters
+        own = (
+            f"{name}={value!r}"
+            for name, value in self.get_params().items()
+            if value != defaults[name].default
+        )
+        return f"{type(self).__name__}({', '.join(own)})"
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name.
@@ -168,7 +227,13 @@ class Parameters:
         Raises
         ------
         InputError
-            There is no such parameter; the message lists those that there are.
+            A parameter does not exist; the message lists the parameters.
+
+        Examples
+        --------
+        >>> from errcomp.calibration.estimators.linear.baselines import RobustLinear
+        >>> RobustLinear().set_params(ridge=2.0)
+        RobustLinear(ridge=2.0)
         """
         for name, value in params.items():
             if name not in self._parameter_names():
@@ -181,14 +246,21 @@ class Parameters:
 
 
 class Predicting:
-    """Predicts from ``portable_``; the class that inherits it checks its input in `_features`."""
+    """Predicts from ``portable_``; subclasses check their input in `_features`."""
 
     portable_: PortableModel
+    n_features_in_: int
 
     def _features(self, X: ArrayLike) -> Any:  # noqa: N803
         if not hasattr(self, "portable_"):
             raise InputError(f"{type(self).__name__} is not fitted yet. Call fit first.")
-        return as_features(X)
+        x = as_features(X)
+        if x.shape[1] != self.n_features_in_:
+            raise InputError(
+                f"X has {x.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input. Pass the columns of the fit."
+            )
+        return x
 
     def predict(self, X: ArrayLike, *, device: ArrayLike | None = None) -> Floats:  # noqa: N803
         """Return the median of the log-ratio.
@@ -198,13 +270,67 @@ class Predicting:
         X : array_like, shape (n, p)
             The features of the fit, in their order.
         device : array_like of str, shape (n,), optional
-            One that was not in the fit, and none at all, is answered at the level of all devices.
+            A device that was not in the fit, or none, is predicted from all devices.
 
         Returns
         -------
         ndarray, shape (n,)
+
+        Examples
+        --------
+        >>> from errcomp.calibration.estimators.linear.baselines import DeviceFactor
+        >>> model = DeviceFactor().fit([[0.0]] * 4, [0.25, 0.25, -0.25, -0.25], device=list("AABB"))
+        >>> model.predict([[0.0]] * 2, device=["A", "new"]).tolist()
+        [0.25, 0.0]
         """
         return self.predict_quantiles(X, (0.5,), device=device)[:, 0]
+
+    def score(
+        self,
+        X: ArrayLike,  # noqa: N803
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        device: ArrayLike | None = None,
+    ) -> float:
+        r"""Return R² of the predicted log-ratios, as scikit-learn's regressors do.
+
+        .. math:: R^2 = 1 - \sum_r w_r (y_r - \hat y_r)^2 \Big/ \sum_r w_r (y_r - \bar y)^2
+
+        Parameters
+        ----------
+        X : array_like, shape (n, p)
+        y : array_like, shape (n,)
+            Log of the measured run to the sum of its kernels.
+        sample_weight : array_like, shape (n,), optional
+            w; 1 by default.
+        device : array_like of str, shape (n,), optional
+
+        Returns
+        -------
+        float
+            1 is perfect, 0 is as good as the mean of y. If all y are equal, 1 for exact
+            predictions and 0 for others.
+
+        Raises
+        ------
+        InputError
+            As `predict`, or y does not have one finite number per row.
+
+        Examples
+        --------
+        >>> from errcomp.calibration.estimators.linear.baselines import DeviceFactor
+        >>> x, y, device = [[0.0]] * 4, [0.25, 0.25, -0.25, -0.25], list("AABB")
+        >>> model = DeviceFactor().fit(x, y, device=device)
+        >>> model.score(x, y, device=device), model.score(x, y)
+        (1.0, 0.0)
+        """
+        predicted = self.predict(X, device=device)
+        truth = as_targets(y, len(predicted))
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        error = float(np.average((truth - predicted) ** 2, weights=weight))
+        spread = float(np.average((truth - np.average(truth, weights=weight)) ** 2, weights=weight))
+        return 1 - error / spread if spread else float(not error)
 
     def predict_quantiles(
         self,
@@ -229,7 +355,14 @@ class Predicting:
         Raises
         ------
         InputError
-            The features are not those of the fit, or q are no ascending probabilities.
+            The features are not those of the fit, or q are not ascending probabilities.
+
+        Examples
+        --------
+        >>> from errcomp.calibration.estimators.linear.baselines import SumOfKernels
+        >>> model = SumOfKernels().fit([[0.0]] * 4, [0.1, 0.02, -0.05, 0.04])
+        >>> model.predict_quantiles([[0.0]], [0.1, 0.5, 0.9]).round(2).tolist()
+        [[-0.1, 0.0, 0.1]]
         """
         x = self._features(X)
         names = None if device is None else as_names(device, len(x), "device")
@@ -260,6 +393,13 @@ class Predicting:
         ------
         InputError
             A level is not between 0 and 1, or the features are not those of the fit.
+
+        Examples
+        --------
+        >>> from errcomp.calibration.estimators.linear.baselines import SumOfKernels
+        >>> model = SumOfKernels().fit([[0.0]] * 4, [0.1, 0.02, -0.05, 0.04])
+        >>> model.predict_interval([[0.0]], 0.8).round(2).tolist()
+        [[-0.1, 0.1]]
         """
         levels = np.atleast_1d(np.asarray(level, dtype=np.float64))
         if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels < 1)).all():
@@ -279,25 +419,31 @@ def as_features(x: ArrayLike, columns: int | None = None) -> Floats:
     Raises
     ------
     InputError
-        They are no numbers, not two-dimensional, infinite, or not as many as in the fit.
+        Not real numbers, sparse, not two-dimensional, infinite, or not as many as in the fit.
 
     Examples
     --------
     >>> as_features([[1, 2], [3, 4]], columns=2).shape
     (2, 2)
     """
+    if hasattr(x, "toarray"):
+        raise InputError("features must be a dense array, got a sparse one. Use X.toarray().")
     try:
-        features = np.asarray(x, dtype=np.float64)
+        given = np.asarray(x)
+        features = given if np.iscomplexobj(given) else np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"features must be numbers: {error}. Encode text as numbers.") from error
+    if np.iscomplexobj(features):
+        raise InputError("Complex data not supported: features must be real. Use X.real.")
     if features.ndim != 2:
         raise InputError(
             f"features must have one row per run and one column per feature, got the shape "
-            f"{features.shape}. Use .reshape(-1, 1) for one feature, .reshape(1, -1) for one run."
+            f"{features.shape}. Reshape your data: .reshape(-1, 1) for one feature, "
+            ".reshape(1, -1) for one run."
         )
     if columns is not None and features.shape[1] != columns:
         raise InputError(
-            f"X has {features.shape[1]} features, but the model was fitted with {columns}. Give "
+            f"X has {features.shape[1]} features, but the model was fitted with {columns}. Pass "
             "the columns of the fit in their order."
         )
     bad = np.flatnonzero(np.isinf(features).any(axis=1))
@@ -315,24 +461,26 @@ def as_targets(y: ArrayLike, rows: int) -> Floats:
     Raises
     ------
     InputError
-        They are not finite numbers, not one per row of the features, or fewer than two.
+        Not finite numbers, not one per row of the features, or fewer than two.
 
     Examples
     --------
     >>> as_targets([0.1, -0.1], rows=2).tolist()
     [0.1, -0.1]
     """
+    if y is None:
+        raise InputError("fit requires y to be passed, but the target y is None. Pass log-ratios.")
     try:
         targets = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InputError(f"log-ratios must be numbers: {error}.") from error
     if targets.shape != (rows,):
         raise InputError(
-            f"y must have one value per row of X, shape ({rows},), got {targets.shape}. Give the "
+            f"y must have one value per row of X, shape ({rows},), got {targets.shape}. Pass the "
             "log-ratio of each run."
         )
     if rows < 2:
-        raise InputError(f"a fit needs at least two runs, got n_samples={rows}. Measure more runs.")
+        raise InputError(f"at least two runs are needed, got n_samples={rows}. Measure more runs.")
     bad = np.flatnonzero(~np.isfinite(targets))
     if len(bad):
         raise InputError(
@@ -343,12 +491,12 @@ def as_targets(y: ArrayLike, rows: int) -> Floats:
 
 
 def as_names(names: ArrayLike | None, rows: int, word: str) -> Names:
-    """Return names as an array of text, one per row; ``""`` where None stands, or was given.
+    """Return names as an array of text, one per row; ``""`` in place of None.
 
     Raises
     ------
     InputError
-        They are not one per row.
+        Not one name per row.
 
     Examples
     --------
@@ -369,12 +517,12 @@ def as_names(names: ArrayLike | None, rows: int, word: str) -> Names:
 
 
 def position(column: int | str, word: str, width: int, names: Sequence[str] | None) -> int:
-    """Return the position of a column, given by position, or by name where columns have names.
+    """Return the position of a column that is named or numbered.
 
     Raises
     ------
     InputError
-        There is no such column; the message lists those that there are.
+        No such column; the message lists the columns.
     """
     if isinstance(column, str):
         known = [] if names is None else [str(name) for name in names]
@@ -395,29 +543,29 @@ def check_least(name: str, value: Any, least: int) -> None:
     Raises
     ------
     InputError
-        It is not one, or below the least.
+        Not a whole number, or below the least.
     """
     if not isinstance(value, int | np.integer) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.")
 
 
 def check_known(rows: Floats, used: Sequence[int], names: Sequence[Any], other: str) -> None:
-    """Raise InputError where a column that a model uses is NaN; `other` is a model that may."""
+    """Raise InputError where a used column is NaN; `other` names a model that allows it."""
     unknown = np.isnan(rows[:, used])
     lost = np.flatnonzero(unknown.any(axis=1))
     if len(lost):
         column = used[int(unknown[lost[0]].argmax())]
         raise InputError(
             f"features must be known, got NaN in {describe_rows(lost.tolist())} (column "
-            f"{names[column]}). Leave the runs out, or use a model that allows unknown "
+            f"{names[column]}). Drop these runs, or use a model that allows unknown "
             f"features{other}."
         )
 
 
 def validated(estimator: Any, X: ArrayLike, y: Any = "no_validation", **options: Any) -> Any:  # noqa: N803
-    """Return what scikit-learn's validation lets through; its refusal as an InputError.
+    """Validate input as scikit-learn does; its errors become an InputError.
 
-    NaN is let through: models say themselves where they take it.
+    NaN passes: each model decides where it allows NaN.
     """
     from sklearn.utils.validation import validate_data  # type: ignore[import-untyped]
 
@@ -431,47 +579,47 @@ def validated(estimator: Any, X: ArrayLike, y: Any = "no_validation", **options:
 
 
 def as_floats(values: ArrayLike, what: str, *, ndim: int, missing: bool = False) -> Floats:
-    """Return finite numbers of so many dimensions; NaN passes where values may be missing."""
+    """Return finite numbers with `ndim` dimensions; NaN passes where values may be missing."""
     try:
         array = np.asarray(values, dtype=float)
     except (TypeError, ValueError) as error:
         raise InputError(f"{what} must be numbers in {ndim} dimension(s): {error}") from error
     if array.ndim != ndim or not len(array):
         raise InputError(
-            f"{what} must have {ndim} dimension(s) and one row at least, got shape {array.shape}."
+            f"{what} must have {ndim} dimension(s) and at least one row, got shape {array.shape}."
         )
     bad = ~np.isfinite(array) & ~(np.isnan(array) & missing)
     if bad.any():
         rows = np.flatnonzero(bad.reshape(len(array), -1).any(axis=1))
         raise InputError(
             f"{what} must be finite, got {array[bad][0]} in {describe_rows(rows.tolist())}. "
-            "Leave these rows out, or find out where the value was lost."
+            "Drop these rows, or find out where the value was lost."
         )
     return array
 
 
 def known_names(values: ArrayLike, what: str, n: int) -> NDArray[np.str_]:
-    """Return n names as text; a missing one is refused, as it would make a group of its own."""
+    """Return n names as text; refuse a missing name, which would become its own group."""
     names = np.asarray(values, dtype=object)
     if names.shape != (n,):
-        raise InputError(f"{what} must be {n} names, one a row, got shape {names.shape}.")
+        raise InputError(f"{what} must be {n} names, one per row, got shape {names.shape}.")
     bad = [i for i, name in enumerate(names) if name is None or name != name]
     if bad:
         raise InputError(
             f"{what} must be known, got {names[bad[0]]} in {describe_rows(bad)}. "
-            "Name the group of these rows, or leave them out."
+            "Name the group of these rows, or drop them."
         )
     return np.array([str(name) for name in names])
 
 
 def as_groups(values: ArrayLike, what: str, n: int) -> tuple[NDArray[np.str_], NDArray[np.int64]]:
-    """Return the distinct names in order and, of each row, the position of its name among them."""
+    """Return the distinct names in order, and the position of each row's name among them."""
     names, index = np.unique(known_names(values, what, n), return_inverse=True)
     return names, index.astype(np.int64)
 
 
 def as_levels(levels: Sequence[float]) -> tuple[float, ...]:
-    """Return probabilities in strictly ascending order: they belong to columns in that order."""
+    """Return strictly ascending probabilities, one for each column."""
     given = tuple(levels)
     good = all(isinstance(v, Real) and not isinstance(v, bool) and 0 < v < 1 for v in given)
     if not given or not good or any(a >= b for a, b in pairwise(given)):

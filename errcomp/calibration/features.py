@@ -1,15 +1,15 @@
 r"""Features of a run, computed from its kernels alone.
 
-The launch floor of a run is the time below which a tenth of its kernels' instances lie, at most
-20 µs. A kernel measured on its own cannot take less: the floor is what launching it, or watching
-it, costs. A run without small kernels shows no floor: if its device was in the fit, it has that of
-the lowest tenth of the device's runs. In a run launches hide behind the work before them, and the
-run itself costs a few, so that
+The launch floor of a run is the 10 % quantile of the times of its kernels' instances, at most
+20 µs. A kernel measured on its own cannot take less: the floor is the cost of launching or
+profiling it. A run without small kernels shows no floor; if its device was in the fit, it gets that
+of the lowest tenth of the device's runs. In a run launches hide behind the work before them, and
+the run itself costs a few launches, so that
 
 .. math:: e_r \approx \sum_k c_k \, (m_k - \kappa f_r) + s f_r
 
-with floor f, κ near 1 and s that is learnt. Features are without a unit or in units of their own
-(µs, GB): the unit of the table does not change them.
+with floor f, κ near 1 and s learnt from the fit. Features have no unit or their own (µs, GB), so
+they do not depend on the unit of the table.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.calibration.design import TASKS, Design, Floats, Names, Task
+from errcomp.calibration.devices import figures_of
 from errcomp.errors import InputError, describe_names
 from errcomp.results import Written
 from errcomp.tables import Kernels
 from errcomp.tables.units import seconds_in
 
-#: No launch takes longer; a run without small kernels shows no floor of its own. Seconds.
+#: Longest launch, seconds: a run without small kernels shows no floor.
 FLOOR_AT_MOST = 20e-6
 _FLOOR_QUANTILE = 0.1
-#: Loops of compilers are named after all that they fuse.
+#: Compilers name a loop after all operators that they fuse into it.
 _MATMUL = re.compile(
     r"^(?!cpp_fused|triton_(?:poi|red|per)).*(?:linear|gemm|matmul|addmm|conv|dense|(?:^|::)b?mm$)",
     re.IGNORECASE,
@@ -61,8 +62,8 @@ class Parts:
         if not (total > 0).all():
             empty = kernels.run[first[total <= 0]].tolist()
             raise InputError(
-                f"{kernels.prefix}all kernels of {_runs(empty)} take no time: there is nothing "
-                "to compose. Leave the run out, or give its kernels' times."
+                f"{kernels.prefix}all kernels of {_runs(empty)} take no time, so there is nothing "
+                "to compose. Drop the run, or add the times of its kernels."
             )
         instances: Floats = np.bincount(run, count, len(first)).astype(np.float64)
         return cls(run, first, count, given, total, instances)
@@ -72,7 +73,7 @@ class Parts:
         return np.bincount(self.run, values, len(self.first)).astype(np.float64)
 
     def complete(self, times: Floats) -> NDArray[np.bool_]:
-        """Return the runs whose kernels all have such a time."""
+        """Return the runs whose kernels all have a time."""
         return np.equal(self.sums(np.isnan(times)), 0)
 
     def floors(self, measured: Floats, second: float) -> Floats:
@@ -80,7 +81,7 @@ class Parts:
         order = np.lexsort((measured, self.run))
         before = np.cumsum(self.count[order])
         starts = np.concatenate([[0.0], np.cumsum(self.instances)[:-1]])
-        # The first row, by time, at which the tenth of the run's instances is reached.
+        # The first row, by time, with a tenth of the run's instances up to it.
         wanted = starts + _FLOOR_QUANTILE * self.instances
         return np.fmin(measured[order][np.searchsorted(before, wanted)], FLOOR_AT_MOST / second)
 
@@ -94,7 +95,7 @@ class Parts:
 
 
 def is_matmul(kernels: Kernels) -> NDArray[np.bool_]:
-    """Tell which kernels are bound by arithmetic: matrix products and convolutions."""
+    """Return which kernels are bound by arithmetic: matrix products and convolutions."""
     known = {name: bool(_MATMUL.search(name)) for name in set(kernels.kernel_class.tolist())}
     return np.asarray([known[name] for name in kernels.kernel_class], dtype=bool)
 
@@ -117,19 +118,19 @@ def _product(shape: str) -> float:
 def _insist(
     kernels: Kernels, times: Floats, task: Task, run: NDArray[np.int64], first: NDArray[np.int64]
 ) -> None:
-    """Refuse kernels without the time that the task adds up, and failed ones."""
+    """Refuse kernels without the time that the task adds up, and failed kernels."""
     word = "measured" if task == "composition" else "predicted"
     lacking = kernels.run[first[np.unique(run[np.isnan(times)])]].tolist()
     if lacking:
         raise InputError(
             f"{kernels.prefix}{_runs(lacking)} {'has' if len(lacking) == 1 else 'have'} kernels "
-            f"that were not {word}, so the sum of kernels is unknown. Leave them out, or choose "
+            f"that were not {word}, so the sum of kernels is unknown. Drop these runs, or choose "
             f"the other task (composition adds measured kernels, prediction predicted ones)."
         )
     if kernels.incomplete:
         raise InputError(
             f"{kernels.prefix}the prediction of a kernel failed in "
-            f"{_runs(list(kernels.incomplete))}: their sums are too small. Leave them out."
+            f"{_runs(list(kernels.incomplete))}, so their sums are too small. Drop these runs."
         )
 
 
@@ -146,7 +147,7 @@ class Feature:
     meaning: str
 
     def said(self, value: float) -> str:
-        """Write a value for people: a logarithm as what it is the logarithm of.
+        """Write a value as text; a logarithm is converted back to its unit.
 
         Examples
         --------
@@ -157,7 +158,7 @@ class Feature:
         return parts.text
 
     def written(self, value: float) -> tuple[Written, float]:
-        """Return the parts of what `said` writes, and the number that it is."""
+        """Return the parts of the text of `said`, and its number."""
         unit = self.unit.removeprefix("log10 ")
         number = value if unit == self.unit else 10**value
         return Written(f"{number:.3g}", "" if unit == "1" else f" {unit}"), number
@@ -165,32 +166,32 @@ class Feature:
 
 #: Launching kernels, as a share of the run's kernels.
 KERNEL_LAUNCHES = ("launch_idle", "launch_work", "launch_work_training")
-#: What enters the physical model as costs, also of the run itself.
+#: Costs in the physical model, with that of the run itself.
 LAUNCHES = (*KERNEL_LAUNCHES, "run_start")
 
-#: What a model of runs is told of each run, in the order of its columns.
+#: Features of a run, in the order of the columns.
 FEATURES = (
-    Feature("launch_idle", "1", "floor × instances that hardly take longer than it, / total"),
+    Feature("launch_idle", "1", "floor × instances that take little longer than the floor / total"),
     Feature("launch_work", "1", "floor × other instances / total; 0 in training"),
     Feature("launch_work_training", "1", "floor × other instances / total; 0 in inference"),
-    Feature("run_start", "1", "-floor / total: what a run costs beside its kernels, in floors"),
-    Feature("slow_kernels", "ln", "total with implausibly slow kernels replaced, / total"),
+    Feature("run_start", "1", "-floor / total: cost of starting a run, in floors"),
+    Feature("slow_kernels", "ln", "total with implausibly slow kernels replaced / total"),
     Feature(
         "hidden_launches",
         "ln",
-        "slow kernels replaced, each launch hidden once, the run started, / total",
+        "total with slow kernels replaced, launches hidden once, the start added / total",
     ),
     Feature("training", "1", "1 in training, 0 in inference or where the mode is unknown"),
     Feature("total_ms", "log10 ms", "all kernels together"),
     Feature("mean_kernel_us", "log10 µs", "total / instances"),
     Feature("matmul_share", "1", "time in matrix products and convolutions / total"),
-    Feature("largest_share", "1", "time of the kernel that takes most / total"),
-    Feature("idle_share", "1", "instances that hardly take longer than the floor / instances"),
+    Feature("largest_share", "1", "time of the longest kernel / total"),
+    Feature("idle_share", "1", "instances that take little longer than the floor / instances"),
     Feature("unmodelled_share", "1", "instances predicted as 0 / instances"),
-    Feature("activations_gb", "log10 GB", "outputs of all kernels that do work, 4 bytes each"),
+    Feature("activations_gb", "log10 GB", "outputs of all kernels that do work, 4 bytes per value"),
     Feature("memory_share", "1", "those outputs / memory of the device; 0 in inference"),
-    Feature("disagreement", "ln", "predicted / measured total; unknown to a prediction"),
-    Feature("kernel_correction", "ln", "predicted kernels corrected / as predicted; else 0"),
+    Feature("disagreement", "ln", "predicted / measured total; unknown for the task prediction"),
+    Feature("kernel_correction", "ln", "corrected / predicted total; 0 without corrections"),
     Feature("device_bandwidth", "log10 GB/s", "of the memory, from the data sheet"),
     Feature("device_peak", "log10 TFLOP/s", "32-bit floats, from the data sheet"),
 )
@@ -198,35 +199,35 @@ FEATURES = (
 #: Of the columns of a design.
 FEATURE_NAMES = tuple(feature.name for feature in FEATURES)
 
-#: Where nothing was measured: what launching a GPU kernel usually costs. Seconds.
+#: Usual cost of a GPU launch, for kernels that were not measured. Seconds.
 _FLOOR_NOMINAL = 7e-6
-#: An instance below this many floors does no work to speak of.
+#: An instance shorter than this number of floors does next to no work.
 _IDLE_BELOW = 1.8
-#: A class that runs slower than predicted by this many robust standard deviations more than in
-#: other runs was disturbed (clocks, other work): the usual three-sigma rule, upwards only, since
-#: nothing runs faster than the hardware.
+#: A class is disturbed (clocks, other work) if its slowness against the prediction is this number
+#: of robust standard deviations above that in other runs: the usual three-sigma rule, upwards only,
+#: because nothing runs faster than the hardware.
 _SLOW_FROM = 3.0
 _RUNS_TO_JUDGE = 8
 _TRAINING = ("training", "train")
-#: Of the floors of a device's runs: those of runs without small kernels are no floors.
+#: Quantile of the floors of a device's runs: runs without small kernels have too high a floor.
 _LOWEST = 0.1
-#: Launches cannot hide more than most of a run's time; predictions need not contain them.
+#: Largest share of a run's time that launches can hide; predictions may not contain launches.
 _MOST_HIDDEN = 0.8
-#: What starting a run may take, in floors: from nothing to 0.2 ms at 10 µs each; a few are usual,
-#: which counts where runs are so long that they do not tell; as usual, runs scatter by 3 % (ln).
+#: Prior of the start of a run, in floors: from 0 to 0.2 ms at 10 µs each, usually a few. It matters
+#: where runs are too long to show their start. Runs scatter by 3 % (ln).
 _STARTS = np.linspace(0.0, 20.0, 201)
 _START_SCALE = 3.0
 _ERROR = 0.03
 
 
 def fit_features(kernels: Kernels, *, task: Task) -> FeatureState:
-    """Learn from the runs of the fit what the features of other runs need.
+    """Learn the state of the features from the runs of the fit.
 
     Raises
     ------
     InputError
         The task needs measured (composition) or predicted kernels (prediction) that are missing;
-        or the unit is missing or no unit of time.
+        or the unit is missing or not a unit of time.
     """
     second = seconds_in(kernels.unit, source=kernels.source)
     parts = Parts.of(kernels, task)
@@ -235,7 +236,7 @@ def fit_features(kernels: Kernels, *, task: Task) -> FeatureState:
     complete = parts.complete(kernels.measured)
     if complete.any():
         seen = parts.floors(kernels.measured, second) * second
-        # Timers that are too coarse say 0, which is no floor.
+        # Timers that are too coarse measure 0, which is not a floor.
         complete &= seen > 0
         device = names_per_run(kernels, "device")[complete]
         seen = seen[complete]
@@ -258,9 +259,9 @@ def fit_features(kernels: Kernels, *, task: Task) -> FeatureState:
 
 
 def _startup(runs: Design) -> float:
-    """Return what starting a run takes, in floors: the most likely one, drawn to 0.
+    """Return the most likely start of a run, in floors, shrunken to 0.
 
-    Of fewer than 8 runs nothing is learnt.
+    With fewer than 8 runs it is 0.
     """
     y = runs.log_ratio
     known = np.isfinite(y)
@@ -277,18 +278,18 @@ def _startup(runs: Design) -> float:
 
 
 def disturbed(kernels: Kernels, state: FeatureState) -> NDArray[np.bool_]:
-    """Tell which runs have kernels measured implausibly slow; see the feature slow_kernels.
+    """Return the runs with implausibly slow measured kernels; see the feature slow_kernels.
 
     Returns
     -------
     ndarray of bool, shape (runs,)
-        In the order of ``kernels.runs``; False where it cannot be known.
+        In the order of ``kernels.runs``; False where unknown.
     """
     return _excess(Parts.of(kernels, state.task), kernels, state) > 0
 
 
 def _excess(parts: Parts, kernels: Kernels, state: FeatureState) -> Floats:
-    """Return by how much (ln) matrix products were slower than they may be; 0 elsewhere."""
+    """Return the excess slowness (ln) of matrix products; 0 elsewhere."""
     if state.slow_center is None or not state.slow_scale:
         return np.zeros(len(parts.first))
     excess = parts.slowness(kernels) - state.slow_center
@@ -304,18 +305,18 @@ def design(kernels: Kernels, *, task: Task, state: FeatureState | None = None) -
         With ``measured`` (task composition) or ``predicted`` (task prediction) of every kernel.
     task : {"composition", "prediction"}
     state : FeatureState, optional
-        From the runs of the fit; from these kernels where it is missing.
+        From the runs of the fit; by default from these kernels.
 
     Returns
     -------
     Design
         One row per run, in the order of ``kernels.runs``; columns are `FEATURES`. NaN where a
-        feature cannot be known: no shapes, no device figures, no second column of times.
+        feature is unknown: no shapes, no device figures, no second column of times.
 
     Raises
     ------
     InputError
-        Kernels lack the time the task needs, a run has no time at all, or the unit is missing.
+        Kernels lack the time of the task, a run takes no time, or the unit is missing.
 
     Examples
     --------
@@ -371,7 +372,7 @@ def design(kernels: Kernels, *, task: Task, state: FeatureState | None = None) -
 
 
 def _insist_one_model(kernels: Kernels) -> None:
-    """Refuse runs of several models: runs of one name, whose kernels would be added up."""
+    """Refuse a run with several models: runs with the same name would be added up."""
     if "model" not in kernels.keys:
         return
     run, model = kernels.codes("run"), kernels.codes("model")
@@ -379,8 +380,8 @@ def _insist_one_model(kernels: Kernels) -> None:
     mixed = kernels.run[first[np.unique(run[model != model[first][run]])]].tolist()
     if mixed:
         raise InputError(
-            f"{kernels.prefix}kernels of several models are in {_runs(mixed)}. Give each run a "
-            "name of its own."
+            f"{kernels.prefix}{_runs(mixed)} {'has' if len(mixed) == 1 else 'have'} kernels of "
+            "several models. Give each run its own name."
         )
 
 
@@ -392,7 +393,7 @@ def _columns(
     training: NDArray[np.bool_],
     state: FeatureState,
 ) -> dict[str, Floats]:
-    """Compute what the kernels alone say."""
+    """Compute the features that need only the kernels."""
     weight = parts.count * parts.times
     idle_count = parts.sums(parts.count * idle)
     start = floor / parts.total
@@ -401,7 +402,7 @@ def _columns(
     matmul_share = parts.sums(weight * is_matmul(kernels)) / parts.total
     slow = hidden = np.zeros(len(floor))
     disagreement = np.full(len(floor), np.nan)
-    # Measured kernels are what a prediction is for: it must not see them.
+    # A prediction must not see measured kernels.
     if state.task == "composition":
         excess = _excess(parts, kernels, state)
         slow = np.log1p(matmul_share * np.expm1(-excess)) + 0.0  # no -0.0
@@ -434,15 +435,19 @@ def _columns(
 def _of_device(
     device: NDArray[Any], activations: Floats, training: NDArray[np.bool_]
 ) -> dict[str, Floats]:
-    """Features that need the data sheet; NaN where a device is not known."""
+    """Features that need the data sheet; NaN for an unknown device."""
     sheets = {name: figures_of(name) for name in set(device.tolist())}
 
     def column(figure: str) -> Floats:
-        values = [getattr(sheets[name], figure, np.nan) for name in device]
-        return np.asarray(values, dtype=np.float64)
+        # A run uses one device of its card.
+        share = {
+            name: np.nan if sheet is None else getattr(sheet, figure) / sheet.dies
+            for name, sheet in sheets.items()
+        }
+        return np.asarray([share[name] for name in device], dtype=np.float64)
 
     return {
-        # Inference frees an output as soon as it was used.
+        # Inference frees an output right after its use.
         "memory_share": np.where(training, 10**activations / column("memory"), 0.0),
         "device_bandwidth": np.log10(column("bandwidth")),
         "device_peak": np.log10(column("peak")),
@@ -450,21 +455,21 @@ def _of_device(
 
 
 def names_per_run(kernels: Kernels, name: str) -> Names:
-    """Return a key of each run; "" where there is none, or where its kernels differ."""
+    """Return a key of each run; "" where it is missing, or where its kernels differ."""
     names = np.full(kernels.n_runs, "", dtype=object)
     if name in kernels.keys:
         names[:] = ["" if value is None else str(value) for value in kernels.per_run(name)]
     return names
 
 
-# What the features of new runs need of the runs of the fit, and how it is stored.
+# State of the features, learnt from the runs of the fit, and how it is stored.
 
 _PLAIN = ("task", "floor", "start", "slow_center", "slow_scale")
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureState:
-    """What features take from the runs of the fit.
+    """State of the features, learnt from the runs of the fit.
 
     Attributes
     ----------
@@ -472,8 +477,8 @@ class FeatureState:
     floor : float
         Typical launch floor, seconds: used where kernels were not measured.
     start : float
-        What starting and ending a run takes, in launch floors; 0 for a prediction, and where
-        fewer than 8 runs were measured.
+        Cost of starting and ending a run, in launch floors; 0 for a prediction, and if fewer
+        than 8 runs were measured.
     floors : mapping of str to float
         Lowest tenth of the launch floors of the runs of each device, seconds.
     slow_center, slow_scale : float or None
@@ -489,17 +494,17 @@ class FeatureState:
     floors: Mapping[str, float] = field(default_factory=dict)
 
     def to_meta(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return the state as metadata for JSON."""
         return {"floors": dict(self.floors), **{name: getattr(self, name) for name in _PLAIN}}
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> Self:
-        """Make the state again.
+        """Restore the state.
 
         Raises
         ------
         InputError
-            A value is missing or cannot be.
+            A value is missing or impossible.
         """
         center, scale = meta.get("slow_center"), meta.get("slow_scale")
         floor: Any = meta.get("floor")
@@ -517,7 +522,7 @@ class FeatureState:
         )
         if not fine or (center is None) != (scale is None) or (scale is not None and scale <= 0):
             raise InputError(
-                f"the state of the features {dict(meta)!r} cannot be: task must be one of "
+                f"invalid state of the features {dict(meta)!r}: task must be one of "
                 f"{', '.join(TASKS)}, floor and floors seconds above 0 and at most 2e-5, "
                 "start not negative, slow_center and slow_scale numbers (the scale above 0) or "
                 "both null. Fit the model again."
@@ -530,64 +535,3 @@ class FeatureState:
             float(meta["start"]),
             dict(meta["floors"]),
         )
-
-
-# Facts of the vendors' data sheets, rounded as printed there. A device that is not listed has no
-# figures: features that need them are unknown (NaN), and nothing fails.
-
-
-@dataclass(frozen=True, slots=True)
-class DeviceFigures:
-    """What the data sheet says of a device.
-
-    Attributes
-    ----------
-    vendor : str
-    memory : float
-        GB.
-    bandwidth : float
-        Of the memory, GB/s.
-    peak : float
-        Dense 32-bit floating point without sparsity and without reduced-precision modes, TFLOP/s.
-    """
-
-    vendor: str
-    memory: float
-    bandwidth: float
-    peak: float
-
-
-DEVICES = {
-    "P4": DeviceFigures("NVIDIA", 8, 192, 5.5),
-    "P100": DeviceFigures("NVIDIA", 16, 732, 9.3),
-    "V100": DeviceFigures("NVIDIA", 32, 900, 14.0),
-    "T4": DeviceFigures("NVIDIA", 16, 320, 8.1),
-    "L4": DeviceFigures("NVIDIA", 24, 300, 30.3),
-    "L40S": DeviceFigures("NVIDIA", 48, 864, 91.6),
-    "A10": DeviceFigures("NVIDIA", 24, 600, 31.2),
-    "A40": DeviceFigures("NVIDIA", 48, 696, 37.4),
-    "A100-40G": DeviceFigures("NVIDIA", 40, 1555, 19.5),
-    "A100-40G-SXM": DeviceFigures("NVIDIA", 40, 1555, 19.5),
-    "A100-80G": DeviceFigures("NVIDIA", 80, 1935, 19.5),
-    "A100-80G-SXM": DeviceFigures("NVIDIA", 80, 2039, 19.5),
-    "H100": DeviceFigures("NVIDIA", 80, 3350, 66.9),
-    "H100-PCIe": DeviceFigures("NVIDIA", 80, 2000, 51.2),
-    "H200": DeviceFigures("NVIDIA", 141, 4800, 66.9),
-    "MI100": DeviceFigures("AMD", 32, 1229, 23.1),
-    "MI210": DeviceFigures("AMD", 64, 1638, 22.6),
-    "MI250": DeviceFigures("AMD", 64, 1638, 22.6),
-    "MI300X": DeviceFigures("AMD", 192, 5300, 163.4),
-}
-
-
-def figures_of(device: str) -> DeviceFigures | None:
-    """Return the figures of a device by its short name; None where it is not listed.
-
-    Examples
-    --------
-    >>> figures_of("H100").bandwidth
-    3350
-    >>> figures_of("my accelerator") is None
-    True
-    """
-    return DEVICES.get(device)

@@ -18,11 +18,15 @@ from errcomp.calibration.features import FEATURE_NAMES, FEATURES
 from errcomp.calibration.kernels import KERNEL_LEVELS
 from errcomp.calibration.predictions import Predictions, between_levels
 from errcomp.calibration.preparing import Preparation, Prepared
+from errcomp.codec import json_text
 from errcomp.errors import InputError
+from errcomp.report.shown import Shown
 from errcomp.tables import Kernels
+from errcomp.tables.backends import kernels_in_memory
 
 if TYPE_CHECKING:
     from errcomp.calibration.bands.conformal import GroupConformal
+    from errcomp.report.model import Report
 
 
 _KEYS = ("device", "model", "mode")
@@ -30,7 +34,7 @@ _KEYS = ("device", "model", "mode")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Training:
-    """What the runs of a fit were.
+    """The runs of a fit, without their times.
 
     Attributes
     ----------
@@ -47,7 +51,7 @@ class Training:
 
     @classmethod
     def of(cls, design: Design) -> Self:
-        """Keep what is needed of a design."""
+        """Keep features and names of a design."""
         return cls(design.x, design.device, design.model, design.mode)
 
     def __len__(self) -> int:
@@ -70,7 +74,7 @@ class Training:
 
     @property
     def ranges(self) -> dict[str, tuple[float, float]]:
-        """Smallest and largest value of each feature that was ever known."""
+        """Smallest and largest value of each feature, without features that were never known."""
         ends = {}
         for column, feature in enumerate(FEATURES):
             known = self.x[np.isfinite(self.x[:, column]), column]
@@ -79,17 +83,17 @@ class Training:
         return ends
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what JSON can hold, and the arrays, that make it again."""
+        """Return metadata for JSON, and arrays, from which `from_arrays` restores it."""
         return {}, {"x": self.x, **{name: getattr(self, name).astype(str) for name in _KEYS}}
 
     @classmethod
     def from_arrays(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """Make it again.
+        """Restore the runs.
 
         Raises
         ------
         InputError
-            An array is missing or cannot be.
+            An array is missing or impossible.
         """
         x = arrays.get("x")
         names = [arrays.get(name) for name in _KEYS]
@@ -102,7 +106,7 @@ class Training:
         )
         if not fine or x is None:
             raise InputError(
-                f"the runs of the fit must be x with {len(FEATURES)} columns, and device, model "
+                f"the runs of the fit must have x with {len(FEATURES)} columns, and device, model "
                 "and mode of each row. Fit the model again."
             )
         return cls(x, *(arrays[name].astype(object) for name in _KEYS))
@@ -112,42 +116,42 @@ def _different(values: Names) -> tuple[str, ...]:
     return tuple(sorted(set(values.tolist())))
 
 
-#: What is new in a run: a model on a device that was in the fit, or the device itself.
+#: The new part of a run: its model, on a device of the fit, or the device itself.
 REGIMES = {"device": "model", "global": "device"}
 Regime = str
 
-#: What is new adds as much (ln) where too few groups were there to learn it: the priors of the
-#: Bayesian model for what models and devices differ by.
+#: Spread (ln) of a new model or device if there were too few groups to learn it: the Bayesian
+#: model's priors of how models and devices differ.
 _USUAL = {"device": 0.05, "global": 0.1}
 _MEDIAN = QUANTILES.index(0.5)
-#: Standard normal quantiles: what an error of a sum of kernels adds to a quantile.
+#: Standard normal quantiles, for the error that a sum of kernels adds to a quantile.
 _NORMAL = ndtri(np.asarray(QUANTILES))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CompositionModel:
-    """Everything that a prediction needs.
+class CompositionModel(Shown):
+    """A fitted composition: everything that a prediction needs.
 
     Attributes
     ----------
     preparation : Preparation
     members : mapping of str to PortableModel
     weights : mapping of regime to mapping of member to float
-        Of the stack, learnt from runs left out; empty where it was not fitted.
+        Of the stack, learnt from held-out runs; empty where it was not fitted.
     bands : mapping of (estimator, regime) to GroupConformal
-        Missing where too few groups could be left out.
+        Missing where there were too few groups to hold out.
     training : Training
         The runs of the fit, without their times.
     estimators : tuple of str
-        That can be asked for; the last one is the default.
+        The available estimators; the last is the default.
     unit : str
-        Of the kernels of the fit; predictions come in the unit of the kernels they are made of.
+        Unit of the kernels of the fit; predictions have the unit of the kernels they are made of.
     fingerprint : str
-        Of the table of the fit; see `errcomp.calibration.modelfile.fingerprint`.
+        Fingerprint of the table of the fit; see `errcomp.calibration.modelfile.fingerprint`.
     created : str
-        Date of the fit, once it is stored.
+        Date of the fit, once stored.
     versions : mapping of str to str
-        Of the libraries that fitted it, once it is stored.
+        Versions of the libraries of the fit, once stored.
     """
 
     preparation: Preparation
@@ -161,33 +165,108 @@ class CompositionModel:
     created: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
 
-    def usable(self, kernels: Kernels) -> tuple[Kernels, dict[str, str]]:
-        """Return the kernels of the runs that can be predicted, and why not the others.
+    def view(self) -> Report:
+        """Return the report of the model: the runs of the fit, and the bands of each estimator.
 
-        All of them where none can be: `predict` then says what they lack.
+        Examples
+        --------
+        >>> from errcomp.calibration import Composition
+        >>> from errcomp.tables import Kernels
+        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
+        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
+        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> model = Composition(estimators=()).fit(runs).model_
+        >>> model.view().title
+        'Fitted model'
+        """
+        from errcomp.calibration.view.model import model_view
+
+        return model_view(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document that `errcomp calibrate show --json` prints; rows are the bands.
+
+        Examples
+        --------
+        >>> from errcomp.calibration import Composition
+        >>> from errcomp.tables import Kernels
+        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
+        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
+        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> model = Composition(estimators=()).fit(runs).model_
+        >>> model.to_dict()["devices"]
+        ['A', 'B']
+        """
+        from errcomp.calibration.view.model import model_document
+
+        return {"schema": "errcomp.model/1", **model_document(self)}
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON.
+
+        Examples
+        --------
+        >>> from errcomp.calibration import Composition
+        >>> from errcomp.tables import Kernels
+        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
+        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
+        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> model = Composition(estimators=()).fit(runs).model_
+        >>> "devices" in model.to_json()
+        True
+        """
+        return json_text(self.to_dict())
+
+    def usable(self, kernels: Kernels) -> tuple[Kernels, dict[str, str]]:
+        """Return the kernels of the runs that can be predicted, and reasons against the others.
+
+        If no run can be predicted, all kernels are returned: `predict` then says what they lack.
 
         Returns
         -------
         kernels : Kernels
         unused : dict of str to str
-            Of every other run, the reason.
+            The reason for every other run.
+
+        Examples
+        --------
+        >>> from errcomp.calibration import Composition
+        >>> from errcomp.tables import Kernels
+        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
+        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
+        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> model = Composition(estimators=()).fit(runs).model_
+        >>> kernels, unused = model.usable(runs)
+        >>> kernels.n_runs, unused
+        (8, {})
         """
         return self.preparation.usable(kernels)
 
-    def predict(self, kernels: Kernels, *, estimator: str | None = None) -> Predictions:
+    def predict(self, kernels: Kernels | Any, *, estimator: str | None = None) -> Predictions:
         """Predict the end-to-end time of each run.
 
         Parameters
         ----------
-        kernels : Kernels
-            With the times the task needs; what was measured end to end is not looked at.
+        kernels : Kernels, dataframe or mapping of columns
+            With the times of the task; measured end-to-end times are ignored.
         estimator : str, optional
-            One of `estimators`; the last one of them by default.
+            One of `estimators`; the last by default.
 
         Raises
         ------
         InputError
             The kernels lack times, or the estimator was not fitted.
+
+        Examples
+        --------
+        >>> from errcomp.calibration import Composition
+        >>> from errcomp.tables import Kernels
+        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
+        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
+        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> model = Composition(estimators=()).fit(runs).model_
+        >>> model.predict(runs).predicted[:2].round(1).tolist()
+        [1.1, 2.2]
         """
         chosen = self.estimators[-1] if estimator is None else estimator
         if chosen not in self.estimators:
@@ -195,7 +274,7 @@ class CompositionModel:
                 f"estimator {chosen!r} is not in this model. It has: "
                 f"{', '.join(self.estimators)}. Choose one, or fit the model again."
             )
-        prepared = self.preparation.prepare(kernels)
+        prepared = self.preparation.prepare(kernels_in_memory(kernels))
         design = prepared.design
         known = np.isin(design.device.astype(str), [d for d in self.training.devices if d])
         fallback = np.where(known, "device", "global").astype(object)
@@ -244,7 +323,7 @@ class CompositionModel:
     def _calibrated(
         self, raw: Floats, estimator: str, fallback: Names, mode: Names
     ) -> tuple[Floats, Floats]:
-        """Return calibrated ends; those of the quantiles where calibration was impossible."""
+        """Return calibrated ends; without calibration those of the model's quantiles."""
         low, high = band_ends(raw)
         for regime in REGIMES:
             here = fallback == regime
@@ -257,7 +336,7 @@ class CompositionModel:
         return low, high
 
     def _parts(self, design: Design, predicted: Floats) -> dict[str, Floats]:
-        """Split the way from the sum of kernels to the prediction, in the unit of the times."""
+        """Split the difference of prediction and sum of kernels, in the unit of the times."""
         parts: dict[str, Floats] = {}
         at = design.total
         if self.explaining is not None:
@@ -269,11 +348,11 @@ class CompositionModel:
 
     @property
     def explaining(self) -> str | None:
-        """The member that tells a prediction apart by cause; None where none was fitted."""
+        """The member that splits a prediction by cause; None if none was fitted."""
         return next((name for name in self.members if estimators()[name].explains), None)
 
     def _shares(self, member: str, design: Design) -> dict[str, Floats]:
-        """Return what the model of physics adds to the log-ratio, by cause."""
+        """Return the contributions of the physical model to the log-ratio, by cause."""
         columns = columns_of(member, design.task)
         physical: Any = self.members[member]
         x = design.x[:, columns]
@@ -300,7 +379,7 @@ def band_ends(quantiles: Floats) -> tuple[Floats, Floats]:
 
 
 def widened(quantiles: Floats, excess: Floats) -> Floats:
-    r"""Widen quantiles by an error of the sum of kernels that the models do not know of.
+    r"""Widen quantiles by the error of the sum of kernels, which the models do not include.
 
     .. math:: q'_p = m \pm \sqrt{(q_p - m)^2 + (z_p s)^2}
 
@@ -312,14 +391,15 @@ def widened(quantiles: Floats, excess: Floats) -> Floats:
     return wider
 
 
-# What makes runs unlike those of a fit, in words: for each run, and for all of them together.
+# Warnings about runs unlike those of a fit: for each run, and for all runs together.
 
-#: A feature this share of its range beyond what the fit saw is outside of it.
+#: A feature is outside the fit if it is this share of its range beyond it.
 _SLACK = 0.05
-#: A share of the kernels' time that is corrected from other devices is worth a word from here on.
+#: Least share of the kernels' time, corrected from other devices, that raises a warning.
 _BORROWED_FROM = 0.1
 _FEWEST_GROUPS = 3
-#: Factors of ten between the times of all runs and those of the fit from which a unit is asked for.
+#: Least distance in powers of ten between the times of all runs and those of the fit that raises a
+#: warning about the unit.
 _OTHER_TIMES = 1.0
 _BORROWED = ("device", "global", "none")
 
@@ -331,7 +411,7 @@ def warnings_of(
     calibrated: NDArray[np.bool_],
     columns: Sequence[int],
 ) -> tuple[tuple[str, ...], ...]:
-    """Say of each run what the fit has not seen.
+    """Return for each run what the fit has not seen.
 
     Parameters
     ----------
@@ -342,18 +422,18 @@ def warnings_of(
     calibrated : ndarray of bool
         Runs whose band is calibrated.
     columns : sequence of int
-        Features that the estimator sees.
+        Features that the estimator uses.
     """
     design = prepared.design
     warnings: list[list[str]] = [[] for _ in range(len(design))]
     for i, (device, mode) in enumerate(zip(design.device, design.mode, strict=True)):
         if not known[i]:
             cause = f"device {device!r} was not in the fit" if device else "no device is given"
-            warnings[i].append(f"{cause}: answered at the level of all devices")
+            warnings[i].append(f"{cause}: predicted from all devices")
         if not calibrated[i]:
             warnings[i].append(
-                "too few groups to calibrate this band: it is the model's own, widened by what "
-                f"{'models' if known[i] else 'devices'} usually differ by"
+                "too few groups to calibrate this band: it is the model's own, widened by the "
+                f"usual difference of {'models' if known[i] else 'devices'}"
             )
         if mode not in training.modes:
             warnings[i].append(f"mode {mode!r} was not in the fit")
@@ -375,44 +455,48 @@ def warnings_of(
 
 
 def _of_kernels(prepared: Prepared, run: int) -> list[str]:
-    """Say which share of a run's kernels is corrected by what was not measured on its device."""
+    """Return the share of a run's kernels with corrections not measured on its device."""
     shares = {name: float(prepared.levels[run, KERNEL_LEVELS.index(name)]) for name in _BORROWED}
     warnings = []
     if sum(shares.values()) >= _BORROWED_FROM:
         text = ", ".join(f"{100 * share:.0f} % {name}" for name, share in shares.items() if share)
-        warnings.append(f"kernels of classes not measured on the device (time by level: {text})")
+        warnings.append(
+            f"kernel classes not measured on the device (share of time by level: {text})"
+        )
     if prepared.uncorrected[run]:
         warnings.append(
-            f"{prepared.uncorrected[run]:,} kernels are not corrected: none like them was measured"
+            f"{prepared.uncorrected[run]:,} kernels are not corrected: no similar kernel was "
+            "measured"
         )
     return warnings
 
 
 def other_times(design: Design, training: Training) -> tuple[str, ...]:
-    """Say that all runs are of another length than any of the fit: a unit may be wrong."""
+    """Warn if all runs are much longer, or shorter, than those of the fit: wrong unit?"""
     low, high = training.ranges["total_ms"]
     at = design.x[:, FEATURE_NAMES.index("total_ms")]
     apart = max(float(at.min()) - high, low - float(at.max()))
     if apart < _OTHER_TIMES:
         return ()
     return (
-        f"kernels of every run take {'more' if at.min() > high else 'less'} than in any run of the "
-        f"fit, {10**apart:.3g} times at least: is the unit right?",
+        f"kernels of every run take at least {10**apart:.2g} times "
+        f"{'longer' if at.min() > high else 'shorter'} than in any run of the fit: check the unit",
     )
 
 
 def unlike_the_fit(
     design: Design, training: Training, known: NDArray[np.bool_], columns: Sequence[int]
 ) -> tuple[str, ...]:
-    """Say of new models, and of new devices, whether their runs are unlike those of the fit.
+    """Return notes on new models and devices whose runs are unlike those of the fit.
 
-    By `errcomp.calibration.bands.exchangeability.features_exchangeable`, of the features that the
-    estimator sees and whole new groups; silent where there is no alarm or too little to tell.
+    Tests whole new groups by the estimator's features, with
+    `errcomp.calibration.bands.exchangeability.features_exchangeable`. No note without an alarm, or
+    with too few groups.
     """
     notes: list[str] = []
     for kind, key, here in (("models", "model", known), ("devices", "device", ~known)):
         old, new = getattr(training, key), getattr(design, key)
-        # Runs of a group that the fit has seen are no new group.
+        # Runs of a group of the fit are not new.
         unseen = here & ~np.isin(new.astype(str), sorted(set(old.tolist()) | {""}))
         if not unseen.any() or len(set(old.tolist())) < _FEWEST_GROUPS or not len(columns):
             continue

@@ -1,4 +1,4 @@
-"""What a model says of runs: central time, bands, parts, fallback and warnings."""
+"""Predictions of runs: median time, bands, parts, fallback and warnings."""
 
 from __future__ import annotations
 
@@ -10,44 +10,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.calibration.design import LEVELS, QUANTILES, Floats, Names
+from errcomp.codec import json_text
 from errcomp.report.shown import Shown
 
 if TYPE_CHECKING:
     from errcomp.calibration.fitted import CompositionModel
     from errcomp.report.model import Report
 
-__all__ = ["Predictions", "between_levels"]
+__all__ = [
+    "Predictions",
+]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictions(Shown):
-    """Times of runs, predicted; arrays of shape (n,) unless said otherwise, in `unit`.
+    """Predicted times of runs; arrays of shape (n,) unless stated otherwise, in `unit`.
 
     Attributes
     ----------
     run : ndarray of str
     total : ndarray
-        The kernels as they are in the table, together.
+        Sum of the kernels in the table, without corrections.
     predicted : ndarray
         Median of the end-to-end time.
     low, high : ndarray, shape (n, levels)
-        Bands at `levels`, calibrated on runs left out of the fit.
+        Bands at `levels`, calibrated on held-out runs.
     quantiles : ndarray, shape (n, len(QUANTILES))
-        At `errcomp.calibration.design.QUANTILES`; bands and scores between the levels.
+        Quantiles at `errcomp.calibration.design.QUANTILES`, for other levels and for scores.
     parts : mapping of str to ndarray
-        What leads from `total` to `predicted`; times that add up to their difference.
+        Causes of the difference of `predicted` and `total`, as times that add up to it.
     fallback : ndarray of str
-        ``device`` where runs of the device were in the fit, ``global`` where not: the answer is
-        then that of all devices, and the band wider.
+        ``device`` if runs of the device were in the fit, else ``global``: the prediction then comes
+        from all devices, and the band is wider.
     calibrated : ndarray of bool
-        Whether the band was calibrated on groups left out; else it is the model's own.
+        Whether the band was calibrated on held-out groups; else it is the model's own.
     warnings : tuple of tuple of str
-        Per run: what makes it unlike the runs of the fit.
+        Per run, its differences from the runs of the fit.
     estimator : str
     unit : str or None
     levels : tuple of float
     notes : tuple of str
-        Of all runs together, e.g. that they are unlike those of the fit.
+        Notes on all runs together, e.g. that they are unlike those of the fit.
     """
 
     run: Names
@@ -71,7 +74,19 @@ class Predictions(Shown):
         source: str = "",
         unused: Mapping[str, str] | None = None,
     ) -> Report:
-        """Return what people see of it; of the model, where it is given, what it was fitted to."""
+        """Return the report of the predictions; with a model it also describes the fit.
+
+        Examples
+        --------
+        >>> ends = np.array([[9.0] * 4, [18.0] * 4])
+        >>> found = Predictions(run=np.array(["a", "b"]), total=np.array([10.0, 20.0]),
+        ...                     predicted=np.array([11.0, 22.0]), low=ends, high=1.5 * ends,
+        ...                     quantiles=np.empty((2, 0)), parts={"run": np.ones(2)},
+        ...                     fallback=np.array(["device"] * 2), calibrated=np.ones(2, bool),
+        ...                     warnings=((), ()), estimator="linear", unit="ms")
+        >>> found.view().title
+        'Predicted runs, by linear'
+        """
         from errcomp.calibration.view.predictions import predictions_view
 
         return predictions_view(self, model, source, unused)
@@ -80,7 +95,20 @@ class Predictions(Shown):
         return len(self.run)
 
     def band(self, level: float) -> tuple[Floats, Floats]:
-        """Return the lower and upper end of the band at one of the `levels`."""
+        """Return the lower and upper end of the band at one of the `levels`.
+
+        Examples
+        --------
+        >>> ends = np.array([[9.0] * 4, [18.0] * 4])
+        >>> found = Predictions(run=np.array(["a", "b"]), total=np.array([10.0, 20.0]),
+        ...                     predicted=np.array([11.0, 22.0]), low=ends, high=1.5 * ends,
+        ...                     quantiles=np.empty((2, 0)), parts={"run": np.ones(2)},
+        ...                     fallback=np.array(["device"] * 2), calibrated=np.ones(2, bool),
+        ...                     warnings=((), ()), estimator="linear", unit="ms")
+        >>> low, high = found.band(0.9)
+        >>> low.tolist(), high.tolist()
+        ([9.0, 18.0], [13.5, 27.0])
+        """
         at = self.levels.index(level)
         return self.low[:, at], self.high[:, at]
 
@@ -90,8 +118,101 @@ class Predictions(Shown):
         low, high = self.band(0.9)
         return (high - low) / self.predicted
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the document of `errcomp predict --json`, without its keys about the model.
+
+        Examples
+        --------
+        >>> ends = np.array([[9.0] * 4, [18.0] * 4])
+        >>> found = Predictions(run=np.array(["a", "b"]), total=np.array([10.0, 20.0]),
+        ...                     predicted=np.array([11.0, 22.0]), low=ends, high=1.5 * ends,
+        ...                     quantiles=np.empty((2, 0)), parts={"run": np.ones(2)},
+        ...                     fallback=np.array(["device"] * 2), calibrated=np.ones(2, bool),
+        ...                     warnings=((), ()), estimator="linear", unit="ms")
+        >>> found.to_dict()["estimator"]
+        'linear'
+        """
+        return {
+            "schema": "errcomp.predictions/1",
+            "estimator": self.estimator,
+            "unit": self.unit,
+            "levels": list(self.levels),
+            "notes": list(self.notes),
+            "rows": self.rows(),
+        }
+
+    def to_json(self) -> str:
+        """Return `to_dict` as JSON.
+
+        Examples
+        --------
+        >>> ends = np.array([[9.0] * 4, [18.0] * 4])
+        >>> found = Predictions(run=np.array(["a", "b"]), total=np.array([10.0, 20.0]),
+        ...                     predicted=np.array([11.0, 22.0]), low=ends, high=1.5 * ends,
+        ...                     quantiles=np.empty((2, 0)), parts={"run": np.ones(2)},
+        ...                     fallback=np.array(["device"] * 2), calibrated=np.ones(2, bool),
+        ...                     warnings=((), ()), estimator="linear", unit="ms")
+        >>> "linear" in found.to_json()
+        True
+        """
+        return json_text(self.to_dict())
+
+    def to_frame(self) -> Any:
+        """Return one row per run: parts as columns, warnings as one text.
+
+        Examples
+        --------
+        >>> ends = np.array([[9.0] * 4, [18.0] * 4])
+        >>> found = Predictions(run=np.array(["a", "b"]), total=np.array([10.0, 20.0]),
+        ...                     predicted=np.array([11.0, 22.0]), low=ends, high=1.5 * ends,
+        ...                     quantiles=np.empty((2, 0)), parts={"run": np.ones(2)},
+        ...                     fallback=np.array(["device"] * 2), calibrated=np.ones(2, bool),
+        ...                     warnings=((), ()), estimator="linear", unit="ms")
+        >>> found.to_frame()["predicted"].to_list()
+        [11.0, 22.0]
+        """
+        from errcomp.tables.frames import frame_from_columns
+
+        rows = self.flat()
+        return frame_from_columns(
+            {key: [row[key] for row in rows] for key in rows[0]} if rows else {}
+        )
+
+    def flat(self) -> list[dict[str, Any]]:
+        """Return one mapping of plain values per run, as ``predict -o FILE.csv`` writes it.
+
+        Examples
+        --------
+        >>> ends = np.array([[9.0] * 4, [18.0] * 4])
+        >>> found = Predictions(run=np.array(["a", "b"]), total=np.array([10.0, 20.0]),
+        ...                     predicted=np.array([11.0, 22.0]), low=ends, high=1.5 * ends,
+        ...                     quantiles=np.empty((2, 0)), parts={"run": np.ones(2)},
+        ...                     fallback=np.array(["device"] * 2), calibrated=np.ones(2, bool),
+        ...                     warnings=((), ()), estimator="linear", unit="ms")
+        >>> found.flat()[0]["part_run"]
+        1.0
+        """
+        flat = []
+        for row in self.rows():
+            parts, warnings = row.pop("parts"), row.pop("warnings")
+            row |= {f"part_{name}": value for name, value in parts.items()}
+            flat.append({**row, "unit": self.unit, "warnings": "; ".join(warnings)})
+        return flat
+
     def rows(self) -> list[dict[str, Any]]:
-        """Return one mapping per run, as `errcomp predict --json` prints them."""
+        """Return one mapping per run, as `errcomp predict --json` prints them.
+
+        Examples
+        --------
+        >>> ends = np.array([[9.0] * 4, [18.0] * 4])
+        >>> found = Predictions(run=np.array(["a", "b"]), total=np.array([10.0, 20.0]),
+        ...                     predicted=np.array([11.0, 22.0]), low=ends, high=1.5 * ends,
+        ...                     quantiles=np.empty((2, 0)), parts={"run": np.ones(2)},
+        ...                     fallback=np.array(["device"] * 2), calibrated=np.ones(2, bool),
+        ...                     warnings=((), ()), estimator="linear", unit="ms")
+        >>> found.rows()[0]["low_90"]
+        9.0
+        """
         rows = []
         for i, run in enumerate(self.run.tolist()):
             row: dict[str, Any] = {
@@ -114,16 +235,15 @@ class Predictions(Shown):
 def between_levels(low: Floats, high: Floats, quantiles: Floats) -> Floats:
     """Move the quantiles of a model so that they agree with calibrated bands.
 
-    The median stays, the quantiles at the ends of the bands become these ends, and those between
-    keep their place between their neighbours. Beyond the widest band they are stretched as its
-    end was.
+    The median stays. Quantiles at the ends of the bands move to these ends, and those between keep
+    their relative position. Beyond the widest band they are stretched like its end.
 
     Parameters
     ----------
     low, high : ndarray, shape (n, levels)
         Calibrated ends at `LEVELS`.
     quantiles : ndarray, shape (n, len(QUANTILES))
-        Of the model, uncalibrated.
+        Quantiles of the model, uncalibrated.
 
     Returns
     -------
@@ -149,5 +269,5 @@ def between_levels(low: Floats, high: Floats, quantiles: Floats) -> Floats:
 
 
 def _ratio(above: Floats, below: Floats, otherwise: float) -> Floats:
-    """Divide, where that can be done."""
+    """Divide; where that is impossible, return the other value."""
     return np.divide(above, below, out=np.full_like(above, otherwise), where=below != 0)

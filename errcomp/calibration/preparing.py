@@ -16,18 +16,18 @@ from errcomp.calibration.modelfile import check_unit
 from errcomp.errors import InputError, describe_names
 from errcomp.tables import Kernels, RunTotals
 
-#: Runs that take so many times less than their kernels are in another unit (units of time are 60 or
-#: 1,000 apart); in those that take as many times more kernels tell next to nothing.
+#: Runs shorter than their kernels by this factor are in another unit (units of time differ by 60 or
+#: 1,000). In runs longer by this factor kernels explain almost nothing.
 _MOST_APART = 50.0
-#: Runs of one table may be that much longer than their median, not more.
+#: Runs may be at most this number of times longer than their median.
 _MOST_TIMES = 1e9
-#: As many characters as a model file holds.
+#: Longest name in a model file.
 _LONGEST_NAME = 256
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """Kernels of runs as the models see them.
+    """Kernels of runs, prepared for the models.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Prepared:
     levels : ndarray, shape (n, 5)
         Share of the time by level of the correction, in the order of `KERNEL_LEVELS`.
     uncorrected : ndarray of int, shape (n,)
-        Instances that no correction was found for.
+        Instances without a correction.
     """
 
     design: Design
@@ -48,16 +48,17 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Preparation:
-    """What was learnt from the kernels of a fit, and turns kernels into a design.
+    """State learnt from the kernels of a fit, which turns kernels into a design.
 
     Attributes
     ----------
     state : FeatureState
     correction : KernelCorrection or None
-        Of predicted kernels; None for measured ones, and where no kernel of the fit was measured.
+        Correction of predicted kernels; None for measured kernels, or if no kernel of the fit was
+        measured.
     typical_spread : float
-        Of the corrected totals in the fit, each corrected without its group: what the models know
-        of already.
+        Spread of the corrected totals in the fit, each corrected without its group. The models
+        already include it.
     """
 
     state: FeatureState
@@ -66,7 +67,7 @@ class Preparation:
 
     @property
     def task(self) -> Task:
-        """Which kernels are added up."""
+        """Whether measured or predicted kernels are added up."""
         return self.state.task
 
     def prepare(self, kernels: Kernels) -> Prepared:
@@ -75,7 +76,7 @@ class Preparation:
         Raises
         ------
         InputError
-            Kernels lack the time of the task, or no kernel like theirs was measured.
+            Kernels lack the time of the task, or no similar kernel was measured.
         """
         if self.correction is None:
             return _as_given(kernels, self.state)
@@ -83,19 +84,19 @@ class Preparation:
         return _corrected(kernels, self.correction.apply(own_unit), self.state)
 
     def usable(self, kernels: Kernels) -> tuple[Kernels, dict[str, str]]:
-        """Return the kernels of the runs whose sum is known, and why not the others.
+        """Return the kernels of the runs with a known sum, and reasons against the others.
 
-        Where the sum of none is known all kernels are returned: `prepare` says what they lack.
+        If no sum is known, all kernels are returned: `prepare` then says what they lack.
         """
         table = kernels.totals()
         reasons = _lacking(table, self.task)
         if self.correction is not None:
-            # What is predicted as 0 is given a time.
+            # Corrections replace predictions of 0.
             reasons[table.predicted == 0] = ""
         return _runs_without(kernels, table, reasons) if (reasons == "").any() else (kernels, {})
 
     def excess(self, prepared: Prepared) -> Floats:
-        """Return the standard deviation (log) of the totals that the models do not know of."""
+        """Return the standard deviation (log) of the totals beyond that in the models."""
         more = prepared.spread**2 - self.typical_spread**2
         return np.sqrt(np.maximum(more, 0.0))
 
@@ -122,8 +123,8 @@ def _corrected(kernels: Kernels, corrected: CorrectedKernels, state: FeatureStat
     if not np.isfinite(corrected.total_spread).all():
         runs = corrected.run[~np.isfinite(corrected.total_spread)].tolist()
         raise InputError(
-            f"no kernel like those of {describe_names(runs)} was measured, or the prediction of "
-            "one failed: their times cannot be corrected. Leave these runs out, or fit to a table "
+            f"the kernels of {describe_names(runs)} cannot be corrected: no similar kernel was "
+            "measured, or the prediction of a kernel failed. Drop these runs, or fit to a table "
             "with such kernels."
         )
     runs_design = design(kernels, task=state.task, state=state)
@@ -139,7 +140,7 @@ def _corrected(kernels: Kernels, corrected: CorrectedKernels, state: FeatureStat
 
 
 def joined(parts: Sequence[Prepared], order: NDArray[np.int64]) -> Prepared:
-    """Put runs that were prepared apart together, in this order of all of them."""
+    """Join runs that were prepared separately, in this order."""
     first = parts[0].design
     arrays = ("run", "total", "measured", "x", "device", "model", "mode")
     together: dict[str, Any] = {
@@ -161,20 +162,21 @@ def runs_at(kernels: Kernels, runs: NDArray[Any]) -> Kernels:
 
 
 def _insist_plausible(kernels: Kernels, run: Names, total: Floats, measured: Floats) -> None:
-    """Refuse what would make a model that looks fine: mixed units, absurd times, endless names."""
+    """Refuse input of models that only look fine: mixed units, absurd times, endless names."""
     prefix = kernels.prefix
     ratio = float(np.median(measured / total))
     if ratio >= _MOST_APART:
         raise InputError(
             f"{prefix}the kernels explain {100 / ratio:.2g} % of the time of their runs "
-            "(median); the rest is on the host, or waiting, and no model of kernels can tell it. "
+            "(median). The rest is host or waiting time, which a model of kernels cannot predict. "
             "Profile steps that keep the device busy (larger batches, no start or compilation). If "
-            "the device was busy, kernels and runs are not in one unit, or not of the same runs."
+            "the device was busy, kernels and runs have different units, or belong to different "
+            "runs."
         )
     if ratio <= 1 / _MOST_APART:
         raise InputError(
-            f"{prefix}runs take {ratio:.3g} times their kernels (median): they are not in one "
-            "unit, or not of the same runs. Convert one of them, or give both a column unit."
+            f"{prefix}runs take {ratio:.2g} times their kernels (median), so they have different "
+            "units, or belong to different runs. Convert one of them, or give both a column unit."
         )
     longest = np.maximum(total, measured)
     absurd = longest > _MOST_TIMES * np.median(longest)
@@ -182,32 +184,33 @@ def _insist_plausible(kernels: Kernels, run: Names, total: Floats, measured: Flo
         raise InputError(
             f"{prefix}run{'s' if absurd.sum() > 1 else ''} {describe_names(run[absurd].tolist())} "
             f"took {longest[absurd][0]:.3g}, which is more than "
-            f"{_MOST_TIMES:.0e} times as long as others. Correct or leave out."
+            f"{_MOST_TIMES:.0e} times as long as others. Correct or drop them."
         )
     for name in ("device", "model", "mode"):
         values: Any = kernels.column(name) if name in kernels.keys else ()
         long = sorted({str(v) for v in values if len(str(v)) > _LONGEST_NAME})
         if long:
             raise InputError(
-                f"{prefix}{name} {long[0][:40]}… has {len(long[0])} characters, and a model file "
-                f"holds {_LONGEST_NAME}. Shorten the name."
+                f"{prefix}{name} {long[0][:40]}… has {len(long[0])} characters, but a model file "
+                f"allows {_LONGEST_NAME}. Shorten the name."
             )
 
 
 def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
-    """Return the kernels of the runs that a fit or an evaluation can use, and why not the others.
+    """Return the kernels of runs for a fit or an evaluation, and reasons against the others.
 
     Returns
     -------
     kernels : Kernels
-        Of runs that were measured end to end and whose kernels all have the time of the task.
+        Kernels of runs that were measured end to end and whose kernels all have the time of the
+        task.
     unused : dict of str to str
-        Of every other run, the reason.
+        The reason for every other run.
 
     Raises
     ------
     InputError
-        No run can be used, runs and kernels are not in one unit, or a time or a name cannot be.
+        No usable run, different units of runs and kernels, or an impossible time or name.
     """
     table = kernels.totals()
     word, total = _of_task(table, task)
@@ -227,16 +230,16 @@ def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
 
 
 def _of_task(table: RunTotals, task: Task) -> tuple[str, Floats]:
-    """Return what the kernels of a task are, and their sums."""
+    """Return whether the task's kernels are measured or predicted, and their sums."""
     composed = task == "composition"
     return ("measured", table.measured) if composed else ("predicted", table.predicted)
 
 
 def _lacking(table: RunTotals, task: Task) -> Names:
-    """Return of each run why the sum of its kernels is not known; "" where it is."""
+    """Return, for each run, why the sum of its kernels is unknown; "" if it is known."""
     word, total = _of_task(table, task)
     reasons = np.full(len(table), "", dtype=object)
-    reasons[total == 0] = f"its kernels were all {word} as 0"
+    reasons[total == 0] = f"all its kernels were {word} as 0"
     reasons[np.isnan(total)] = f"kernels that were not {word}"
     reasons[~table.complete] = "the prediction of a kernel failed"
     return reasons

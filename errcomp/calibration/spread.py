@@ -1,7 +1,7 @@
-r"""How far runs lie from what a model says of them: Student t of residuals of groups left out.
+r"""Spread of runs around predictions: Student t of residuals of held-out groups.
 
-Residuals of runs that were in the fit are too small. Those of a model (or device) that was left
-out are what a new model (or device) will see, so all residuals here are held out by whole groups.
+Residuals of runs in the fit are too small. A new model (or device) will have the residuals of a
+held-out one, so all residuals here are from whole held-out groups.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ __all__ = [
 
 Integers = NDArray[np.int64]
 
-#: Degrees of freedom that are tried. Fewer than two have no variance: outer quantiles would be
-#: those of the prior, not of any run.
+#: Degrees of freedom to try. With two or fewer there is no variance: outer quantiles would follow
+#: the prior rather than runs.
 _DEGREES = (2.0, 3.0, 4.0, 6.0, 10.0, 20.0, 50.0)
-#: What they are expected to be, by a factor of e: a weak prior, worth one residual.
+#: Their prior median, within a factor of e: a weak prior, with the weight of one residual.
 _USUAL_DEGREES = 4.0
-#: Of a log-ratio: nobody measures a run to a millionth.
+#: Least scale of a log-ratio: no run is measured to a millionth.
 _SMALLEST_SCALE = 1e-6
-#: Its exponential is no time any more.
+#: Largest log-ratio: the exponential of a larger one is not a time.
 _LARGEST = 1e6
 _MOST_FOLDS = 10
 _RANDOM_FOLDS = 5
@@ -53,7 +53,7 @@ class Spread:
     scale : float
         > 0, in the unit of the residuals.
     degrees : float
-        Of freedom, > 0.
+        Degrees of freedom, > 0.
     """
 
     scale: float
@@ -71,22 +71,29 @@ class Spread:
         return np.where(p == 0.5, 0.0, self.scale * stdtrit(self.degrees, p))
 
     def log_density(self, residuals: Floats) -> Floats:
-        """Return the log density at each residual."""
+        """Return the log density at each residual.
+
+        Examples
+        --------
+        >>> Spread(1.0, 3.0).log_density(np.array([0.0, 2.0])).round(2).tolist()
+        [-1.0, -2.7]
+        """
         density: Floats = _log_density(residuals / self.scale, self.degrees) - np.log(self.scale)
         return density
 
 
 def fit_spread(residuals: Floats, group: Integers) -> Spread:
-    r"""Fit a Student t around 0 to held-out residuals, wider where they say little.
+    r"""Fit a Student t around 0 to held-out residuals, wider if these are few.
 
     Scale and degrees of freedom by maximum likelihood (degrees on a grid, with a weak prior at
-    4). With n' effectively independent residuals the scale is uncertain, and predictions have
+    4). With n' equivalent independent residuals the scale is uncertain, and predictions have
 
     .. math:: \frac{1}{\nu'} = \frac{1}{\hat\nu} + \frac{1}{n'}, \qquad
               n' = \sum_k \frac{n_k}{1 + (n_k - 1) \hat\rho}
 
-    degrees: that of the predictive distribution of normal residuals (large :math:`\hat\nu`), a
-    rule of thumb else; never fewer than 2. ρ is the intraclass correlation of the groups.
+    degrees, but at least 2. This is exact for the predictive distribution of normal residuals
+    (large :math:`\hat\nu`), and a rule of thumb otherwise. ρ is the intraclass correlation of the
+    groups.
 
     Parameters
     ----------
@@ -142,27 +149,35 @@ def _log_density(z: Floats, degrees: float) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LeftOut:
-    """Which rows are left out together.
+    """Which rows are held out together.
 
     Attributes
     ----------
     group : ndarray of int, shape (n,)
-        What may be alike: the model, the device, or each row on its own.
+        Rows that may be correlated: of a model, of a device, or each row alone.
     fold : ndarray of int, shape (n,)
-        Whole groups: one each, or ten folds of them where there are more.
+        Whole groups: one per fold, or ten folds if there are more groups.
     """
 
     group: Integers
     fold: Integers
 
     def __iter__(self) -> Iterator[tuple[Integers, Integers]]:
-        """Yield the rows to fit and the rows left out."""
+        """Yield the rows to fit and the held-out rows."""
         for fold in range(int(self.fold.max()) + 1):
             out = self.fold == fold
             yield np.flatnonzero(~out), np.flatnonzero(out)
 
     def predict(self, fit: Callable[[Integers], Callable[[Integers], Floats]]) -> Floats:
-        """Return what ``fit(rows)`` predicts of the rows left out, shape (n,)."""
+        """Return the predictions of ``fit(rows)`` for the held-out rows, shape (n,).
+
+        Examples
+        --------
+        >>> out = left_out(np.array(["", "", ""]), np.array(["x", "y", "y"]), seed=0)["known"]
+        >>> y = np.array([1.0, 2.0, 4.0])
+        >>> out.predict(lambda rows: lambda held: np.full(len(held), y[rows].mean())).tolist()
+        [3.0, 1.0, 1.0]
+        """
         predicted = np.empty(len(self.fold))
         for rows, out in self:
             predicted[out] = fit(rows)(out)
@@ -170,10 +185,10 @@ class LeftOut:
 
 
 def left_out(device: Names, model: Names, seed: int) -> dict[str, LeftOut]:
-    """Return what to leave out to learn how runs of a known and of a new device will fare.
+    """Return what to hold out to learn the spread of runs on a known and on a new device.
 
-    ``known``: whole models; rows at random (five folds) where fewer than two models are named.
-    ``new``: whole devices; the same as ``known`` where fewer than two devices are named.
+    ``known``: whole models; random rows (five folds) if fewer than two models are named.
+    ``new``: whole devices; the same as ``known`` if fewer than two devices are named.
 
     Examples
     --------
@@ -195,7 +210,7 @@ def _groups_left_out(names: Names) -> LeftOut | None:
 
 
 def shrunken_effects(residuals: Floats, device: Names, rows: float) -> dict[str, float]:
-    r"""Return the median residual of each device, drawn towards 0.
+    r"""Return the median residual of each device, shrunken towards 0.
 
     .. math:: a_d = \frac{n_d}{n_d + k} \operatorname{median}_{r \in d} \, \varepsilon_r
 
@@ -203,9 +218,9 @@ def shrunken_effects(residuals: Floats, device: Names, rows: float) -> dict[str,
     ----------
     residuals : ndarray, shape (n,)
     device : ndarray of str, shape (n,)
-        ``""`` has no effect of its own.
+        ``""`` has no effect.
     rows : float
-        k: how many rows the 0 is worth; 0 leaves the medians as they are.
+        k, the weight of the 0 as a number of rows; 0 leaves the medians unchanged.
 
     Examples
     --------
@@ -221,12 +236,12 @@ def shrunken_effects(residuals: Floats, device: Names, rows: float) -> dict[str,
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Spreads:
-    """Effects of the devices of the fit, and the spread around runs of these and of new ones.
+    """Effects of the devices of the fit, and the spread of runs on known and new devices.
 
     Attributes
     ----------
     effects : mapping of str to float
-        Log-ratio of each device of the fit beside what features say; 0 for others.
+        Log-ratio of each device of the fit, in addition to features; 0 for other devices.
     known, new : Spread
     """
 
@@ -241,14 +256,21 @@ class Spreads:
         device: Names | None,
         scale: Floats | None = None,
     ) -> Floats:
-        """Return the quantiles of runs at these locations, shape (n, len(q)).
+        """Return the quantiles of runs around these locations, shape (n, len(q)).
 
         Parameters
         ----------
         location : ndarray, shape (n,)
-            Without the effect of the device.
+            Location without the effect of the device.
         scale : ndarray, shape (n,), optional
-            Of each run, where runs differ; > 0.
+            Scale of each run, > 0; 1 by default.
+
+        Examples
+        --------
+        >>> spreads = Spreads({"A": 0.5}, known=Spread(0.1, 3.0), new=Spread(0.2, 3.0))
+        >>> device = np.array(["A", "B"], dtype=object)
+        >>> spreads.around(np.zeros(2), [0.05, 0.5], device=device).round(2).tolist()
+        [[0.26, 0.5], [-0.47, 0.0]]
         """
         n = len(location)
         names = np.full(n, "", dtype=object) if device is None else device
@@ -266,7 +288,13 @@ class Spreads:
         return quantiles
 
     def to_meta(self) -> dict[str, Any]:
-        """Return what JSON can hold."""
+        """Return the spreads as metadata for JSON.
+
+        Examples
+        --------
+        >>> Spreads({"A": 0.5}, known=Spread(0.1, 3.0), new=Spread(0.2, 3.0)).to_meta()["effects"]
+        {'A': 0.5}
+        """
         spreads = {"known": self.known, "new": self.new}
         return {
             "effects": dict(self.effects),
@@ -275,12 +303,18 @@ class Spreads:
 
     @classmethod
     def from_meta(cls, meta: dict[str, Any]) -> Self:
-        """Make it again.
+        """Restore the spreads.
 
         Raises
         ------
         InputError
-            Something is missing or cannot be.
+            A value is missing or impossible.
+
+        Examples
+        --------
+        >>> spreads = Spreads({"A": 0.5}, known=Spread(0.1, 3.0), new=Spread(0.2, 3.0))
+        >>> Spreads.from_meta(spreads.to_meta()).new.scale
+        0.2
         """
         effects = meta.get("effects")
         if not isinstance(effects, dict) or not all(
@@ -307,7 +341,7 @@ def _spread(name: str, meta: Any) -> Spread:
 
 
 def is_number(value: Any) -> bool:
-    """Return whether it is a number, no truth value, that a log-ratio can be.
+    """Return whether a value is a number in the range of log-ratios, and not a truth value.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Fitted models of the composition to files and back; see `errcomp.calibration.modelfile`."""
+"""Stores fitted compositions in files and loads them; see `errcomp.calibration.modelfile`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from errcomp.calibration.modelfile import (
 from errcomp.calibration.preparing import Preparation
 from errcomp.errors import InputError
 
-#: Ends of the names of arrays of the corrections: a class on a device, a class in a family, sizes.
+#: Suffixes of the corrections' arrays: a class on a device, a class in a family, sizes.
 _NEVER_SEEN = ("_cell", "_cell_var", "_relative", "_relative_var", "_low", "_high")
 _LIBRARIES = ("errcomp", "numpy", "scipy")
 
@@ -44,7 +44,21 @@ def save_model(model: CompositionModel, path: str | PathLike[str], *, created: s
     Raises
     ------
     InputError
-        The file cannot be written, or another file that is no model has the name.
+        The file cannot be written, or a file other than a model file has the name.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from errcomp.calibration import Composition
+    >>> from errcomp.tables import Kernels
+    >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
+    ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
+    ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+    >>> model = Composition(estimators=()).fit(runs).model_
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "gpu.errcomp"
+    >>> save_model(model, path, created="2025-01-31")
+    >>> path.exists()
+    True
     """
     write_model(path, content_of(model, created=created))
 
@@ -55,20 +69,34 @@ def load_model(path: str | PathLike[str]) -> CompositionModel:
     Raises
     ------
     InputError
-        The file is no model, was changed, or was written by a newer errcomp.
+        The file is not a model, was changed, or was written by a newer errcomp.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from errcomp.calibration import Composition
+    >>> from errcomp.tables import Kernels
+    >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
+    ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
+    ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+    >>> model = Composition(estimators=()).fit(runs).model_
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "gpu.errcomp"
+    >>> save_model(model, path, created="2025-01-31")
+    >>> load_model(path).created
+    '2025-01-31'
     """
     return model_of(read_model(path), source=str(path))
 
 
 def content_of(model: CompositionModel, *, created: str) -> ModelContent:
-    """Take a fitted model apart into what a file holds."""
+    """Return the content of a fitted model for a file."""
     known = model.training.ranges
     ranges = {name: known.get(name, (None, None)) for name in (f.name for f in FEATURES)}
     lost = [name for name in model.members if estimators()[name].stored is None]
     if lost:
         raise InputError(
-            f"a model file cannot hold the estimator {', '.join(lost)}. Fit the others, and save "
-            "them."
+            f"a model file cannot hold the estimator {', '.join(lost)}. Fit and save the others "
+            "only."
         )
     parts: dict[str, Any] = {**model.members, "training": model.training}
     if model.preparation.correction is not None:
@@ -101,7 +129,7 @@ def content_of(model: CompositionModel, *, created: str) -> ModelContent:
 
 
 def model_of(content: ModelContent, *, source: str = "model file") -> CompositionModel:
-    """Put a fitted model together from what a file holds.
+    """Restore a fitted model from the content of a file.
 
     Raises
     ------
@@ -113,7 +141,7 @@ def model_of(content: ModelContent, *, source: str = "model file") -> Compositio
     except (InputError, KeyError, TypeError, ValueError) as error:
         problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise InputError(
-            f"{source}: the model cannot be put together: {problem}. Fit the model again."
+            f"{source}: the model cannot be restored: {problem}. Fit the model again."
         ) from error
 
 
@@ -131,7 +159,7 @@ def _model_of(content: ModelContent) -> CompositionModel:
     if not isinstance(training, Training):
         raise InputError("it lacks the runs of the fit")
     if correction is not None and not isinstance(correction, KernelCorrection):
-        raise InputError("its corrections of kernels are none")
+        raise InputError("its kernel corrections are of another type")
     spread = float(extra["typical_spread"])
     if not 0 <= spread < math.inf:
         raise InputError(f"typical_spread {spread} is not a standard deviation")
@@ -156,7 +184,7 @@ def _model_of(content: ModelContent) -> CompositionModel:
 def _weights(
     stored: Mapping[str, Mapping[str, Any]], members: Collection[str], *, needed: bool
 ) -> dict[str, dict[str, float]]:
-    """Return the weights of the stack: of each regime, of the same members, adding up to 1."""
+    """Return the weights of the stack by regime: for the same members, adding up to 1."""
     if not needed and not stored:
         return {}
     weighed = [name for name in estimators() if name in stored[next(iter(REGIMES))]]
@@ -170,7 +198,7 @@ def _weights(
 
 
 def _unknown_in(part: Any) -> tuple[str, ...]:
-    """Return the arrays in which NaN or infinity says that something was never seen."""
+    """Return the arrays in which NaN or infinity stands for something never seen."""
     if isinstance(part, Training):
         return ("x",)
     if not isinstance(part, KernelCorrection):
@@ -179,7 +207,7 @@ def _unknown_in(part: Any) -> tuple[str, ...]:
 
 
 def library_versions() -> dict[str, str]:
-    """Return the versions of errcomp and of the libraries of a fit that are installed."""
+    """Return the installed versions of errcomp and of the libraries of a fit."""
     fitting = [name for estimator in estimators().values() for name in estimator.recorded]
     versions = {}
     for name in dict.fromkeys([*_LIBRARIES, *fitting]):

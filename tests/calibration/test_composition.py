@@ -133,7 +133,7 @@ def test_kernels_without_like_ones_widen_the_band(predicting: Composition, runs_
     strange = runs_of(("L4",), seed=1, kernel_class=["Conv"] * new.n, kernel=["conv"] * new.n)
     known, unknown = (predicting.predict(one, estimator="device") for one in (new, strange))
     assert unknown.relative_width.mean() > 1.1 * known.relative_width.mean()
-    assert "kernels of classes not measured on the device" in unknown.warnings[0][-1]
+    assert "kernel classes not measured on the device" in unknown.warnings[0][-1]
     assert "100 % device" in unknown.warnings[0][-1]
 
 
@@ -160,16 +160,16 @@ def test_modes_with_enough_models_have_bands_of_their_own(runs_of: Any, tmp_path
     row, text = document["rows"][0], said(fit_tables(document))
     factors = row["factor_90_by_mode"]
     assert factors["training"] > 4 * factors["inference"]
-    assert f"inference {format_number(factors['inference'], 3)}, training" in text
+    assert f"inference {format_number(factors['inference'], 2)}, training" in text
     shown = said(found.view(fitted.model_).tables)
-    assert "Calibrated apart: inference, training." in shown
+    assert "Separate bands: inference, training." in shown
     path = tmp_path / "m.errcomp"
     save_model(fitted.model_, path, created="2030-01-31")
     assert load_model(path).predict(changed, estimator="sum").low == pytest.approx(found.low)
 
 
 def test_too_few_runs_are_refused(runs_of: Any) -> None:
-    with pytest.raises(InputError, match="6 runs are too few .* at least 8"):
+    with pytest.raises(InputError, match="at least 8 measured runs, got 6"):
         Composition(estimators=PLAIN).fit(runs_of(("A100",), ("bert", "opt", "xlnet")))
 
 
@@ -266,7 +266,7 @@ def test_an_evaluation_says_what_one_device_does_not_allow(runs_of: Any) -> None
     found = evaluate_composition(table, estimators=PLAIN, splits=splits)
     assert {row.split for row in found.rows} == {"leave-model-out"}
     text = said(found.view().tables)
-    assert "Not done: leave-device-out needs runs of at least 2 devices, there is 1" in text
+    assert "Not done: leave-device-out needs runs of at least 2 devices, got 1" in text
 
 
 def test_unknown_estimators_are_refused_before_the_work(runs_of: Any) -> None:
@@ -296,13 +296,13 @@ def test_a_wrong_unit_is_asked_for(fitted: Composition, runs_of: Any) -> None:
         for f in (1.0, 1e3, 1e-3)
     ]
     assert not any("is the unit right?" in note for note in said[0])
-    assert "take more than in any run of the fit, " in said[1][0]
-    assert "take less than in any run of the fit, " in said[2][0]
+    assert "times longer than in any run of the fit" in said[1][0]
+    assert "times shorter than in any run of the fit" in said[2][0]
 
 
 def test_a_unit_is_asked_for_before_the_splits(runs_of: Any) -> None:
     bare = Kernels({"run": ["a"], "kernel": ["k"], "measured": [1.0], "run_measured": [1.0]})
-    with pytest.raises(InputError, match=r"^the times have no unit.*State the unit, for instance"):
+    with pytest.raises(InputError, match="times are in µs. State the unit, e.g."):
         evaluate_composition(bare, estimators=PLAIN)
 
 
@@ -325,3 +325,14 @@ def test_processes_change_nothing(task: Any, runs_of: Any, monkeypatch: pytest.M
     counted = seen[folds:]
     assert counted == sorted(set(counted))
     assert counted[-1][0] == counted[-1][1] > folds
+
+
+@pytest.mark.extras
+def test_is_cloned_and_set_like_an_estimator_of_scikit_learn(fitted: Composition) -> None:
+    clone = pytest.importorskip("sklearn.base").clone
+    copy = clone(fitted)
+    assert copy.get_params() == fitted.get_params()
+    assert not hasattr(copy, "model_")
+    assert copy.set_params(task="prediction", seed=3) is copy
+    assert repr(copy) == "Composition(task='prediction', estimators=('device',), seed=3)"
+    assert fitted.get_params()["task"] == "composition"

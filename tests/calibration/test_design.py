@@ -66,7 +66,7 @@ class TestPredicting:
             GlobalFactor().predict(X)
 
     def test_as_many_features_as_in_the_fit(self):
-        with pytest.raises(InputError, match="X has 2 features, but the model was fitted with 1"):
+        with pytest.raises(InputError, match="X has 2 features, but DeviceFactor is expecting 1"):
             self.model.predict(np.zeros((3, 2)))
 
     def test_one_device_per_row(self):
@@ -79,6 +79,7 @@ class TestInput:
         ("x", "message"),
         [
             ([["a"]], "features must be numbers"),
+            ([[1j]], "Complex data not supported"),
             ([1.0, 2.0], r"got the shape \(2,\)"),
             ([[1.0], [np.inf], [-np.inf]], "got inf in rows 1, 2"),
         ],
@@ -87,6 +88,11 @@ class TestInput:
         with pytest.raises(InputError, match=message):
             as_features(x)
 
+    def test_sparse_features(self):
+        sparse = pytest.importorskip("scipy.sparse").csr_array([[1.0]])
+        with pytest.raises(InputError, match=r"got a sparse one. Use X.toarray\(\)"):
+            as_features(sparse)
+
     def test_unknown_features_are_left_to_the_model(self):
         assert np.isnan(as_features([[np.nan]])).all()
 
@@ -94,6 +100,7 @@ class TestInput:
         ("y", "rows", "message"),
         [
             (["a", "b"], 2, "log-ratios must be numbers"),
+            (None, 2, "requires y to be passed"),
             ([1.0], 2, r"shape \(2,\), got \(1,\)"),
             ([1.0], 1, "n_samples=1"),
             ([1.0, np.nan, np.inf], 3, "got nan in rows 1, 2"),

@@ -9,7 +9,8 @@ import pytest
 
 from errcomp import datasets
 from errcomp.calibration.design import Design
-from errcomp.calibration.features import FEATURES, FeatureState, design, figures_of, fit_features
+from errcomp.calibration.devices import figures_of
+from errcomp.calibration.features import FEATURES, FeatureState, design, fit_features
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
@@ -190,7 +191,7 @@ def test_runs_that_do_not_differ_tell_no_usual_spread() -> None:
 
 
 def test_units_and_the_order_of_rows_do_not_matter() -> None:
-    kernels = datasets.load_kernels("neusight-kernels")
+    kernels = datasets.load("neusight-kernels")
     found = design(kernels, task="composition")
     assert found.x.shape == (87, len(FEATURES))
     shuffled = kernels.take(np.random.default_rng(1).permutation(kernels.n))
@@ -209,7 +210,7 @@ def test_units_and_the_order_of_rows_do_not_matter() -> None:
 
 
 def test_the_slow_runs_of_the_artifact_are_found() -> None:
-    found = design(datasets.load_kernels("neusight-kernels"), task="composition")
+    found = design(datasets.load("neusight-kernels"), task="composition")
     slow = found.run[found.x[:, found.names.index("slow_kernels")] < 0]
     assert slow.tolist() == [
         "A100-40G/bert_large/inference/512/8",
@@ -274,7 +275,7 @@ def test_the_state_survives_json() -> None:
 )
 def test_a_state_that_cannot_be_is_refused(changed: dict[str, object]) -> None:
     meta = {**FeatureState("composition", 7e-6, -0.1, 0.2).to_meta(), **changed}
-    with pytest.raises(InputError, match="cannot be"):
+    with pytest.raises(InputError, match="invalid state"):
         FeatureState.from_meta(meta)
 
 
@@ -300,7 +301,7 @@ def test_loops_that_follow_a_product_are_none(name: str) -> None:
 
 def test_runs_of_one_name_are_not_added_up() -> None:
     table = kernels(model=["net", "net", "other", "other"])
-    with pytest.raises(InputError, match=r"kernels of several models are in run a\. Give each run"):
+    with pytest.raises(InputError, match=r"run a has kernels of several models\. Give each run"):
         design(table, task="composition")
     # Not knowing the model is no second model.
     assert design(kernels(model=[None] * 4), task="composition").model[0] == ""

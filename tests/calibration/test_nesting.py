@@ -22,7 +22,7 @@ def everything(fits: Fits) -> np.ndarray[Any, Any]:
 
 def test_which_runs_kernels_are_of(runs_of: Any) -> None:
     table = runs_of()
-    fits = Fits(table, "composition", seed=0, cores=1)
+    fits = Fits(table, "composition", seed=0, n_jobs=1)
     part = table.take(table.device == "L4")
     mask = fits.which(part)
     assert mask.sum() == 8
@@ -39,7 +39,7 @@ def test_every_part_is_fitted_once(runs_of: Any, monkeypatch: pytest.MonkeyPatch
         return true(name, design, **options)
 
     monkeypatch.setattr(composition, "fit_member", counted)
-    fits = Fits(runs_of(), "composition", seed=0, cores=1)
+    fits = Fits(runs_of(), "composition", seed=0, n_jobs=1)
     mask = everything(fits)
     first = fits.portable("device", mask)
     assert fits.portable("device", mask.copy()) is first
@@ -49,7 +49,7 @@ def test_every_part_is_fitted_once(runs_of: Any, monkeypatch: pytest.MonkeyPatch
 
 
 def test_measured_kernels_are_not_corrected(runs_of: Any) -> None:
-    fits = Fits(runs_of(), "composition", seed=0, cores=1)
+    fits = Fits(runs_of(), "composition", seed=0, n_jobs=1)
     preparation, prepared = fits.prepared(everything(fits))
     assert preparation.correction is None
     assert not prepared.spread.any()
@@ -58,7 +58,7 @@ def test_measured_kernels_are_not_corrected(runs_of: Any) -> None:
 
 def test_kernels_of_the_fit_are_corrected_as_those_of_new_runs(runs_of: Any) -> None:
     table = runs_of()
-    fits = Fits(table, "prediction", seed=0, cores=1)
+    fits = Fits(table, "prediction", seed=0, n_jobs=1)
     preparation, prepared = fits.prepared(everything(fits))
     assert preparation.correction is not None
     assert list(prepared.design.run) == list(table.runs)
@@ -74,7 +74,7 @@ def test_kernels_of_the_fit_are_corrected_as_those_of_new_runs(runs_of: Any) -> 
 
 def test_corrections_of_classes_are_found(runs_of: Any) -> None:
     table = runs_of()
-    fits = Fits(table, "prediction", seed=0, cores=1)
+    fits = Fits(table, "prediction", seed=0, n_jobs=1)
     _, prepared = fits.prepared(everything(fits))
     total = table.totals()
     off = np.log(total.measured / total.predicted)
@@ -91,7 +91,7 @@ def test_without_models_devices_or_parts_are_left_out(runs_of: Any, name: str) -
     if name:
         columns["device"] = table.device
     plain = Kernels(columns, unit="ms")
-    fits = Fits(plain, "prediction", seed=0, cores=1)
+    fits = Fits(plain, "prediction", seed=0, n_jobs=1)
     preparation, prepared = fits.prepared(everything(fits))
     assert preparation.correction is not None
     # Without devices a device that errs in its own way cannot be told.
@@ -101,7 +101,7 @@ def test_without_models_devices_or_parts_are_left_out(runs_of: Any, name: str) -
 
 def test_kernels_that_were_not_measured_teach_nothing(runs_of: Any) -> None:
     table = runs_of(measured=[None] * 160)
-    fits = Fits(table, "prediction", seed=0, cores=1)
+    fits = Fits(table, "prediction", seed=0, n_jobs=1)
     preparation, prepared = fits.prepared(everything(fits))
     assert preparation.correction is None
     assert not prepared.uncorrected.any()
@@ -114,7 +114,7 @@ def test_disturbed_runs_teach_no_corrections(runs_of: Any) -> None:
     disturbed = runs_of(measured=measured.tolist())
     mask = np.ones(40, dtype=bool)
     found = [
-        Fits(one, "prediction", seed=0, cores=1).prepared(mask)[0].correction
+        Fits(one, "prediction", seed=0, n_jobs=1).prepared(mask)[0].correction
         for one in (table, disturbed)
     ]
     new = table.take(table.column("model") == "bert")

@@ -60,12 +60,12 @@ def test_what_is_taken_apart_is_put_together(content: ModelContent, runs_of: Any
     [
         (without("linear"), "it lacks the fitted linear"),
         (without("training"), "it lacks the runs of the fit"),
-        (doubled("device", "kernels"), "its corrections of kernels are none"),
+        (doubled("device", "kernels"), "its kernel corrections are of another type"),
         (renamed, "are not those of this errcomp"),
         (extra(estimators=["oracle"]), "unknown estimator 'oracle'"),
         (extra(typical_spread=-1.0), "typical_spread -1.0 is not a standard deviation"),
-        (extra(typical_spread=None), "cannot be put together"),
-        (extra(state={}), "the state of the features"),
+        (extra(typical_spread=None), "cannot be restored"),
+        (extra(state={}), "invalid state of the features"),
         (extra(estimators=["sum", "stack"], weights={}), "'device' is missing"),
         (
             extra(estimators=["sum", "stack"],

@@ -73,9 +73,10 @@ def test_levels_of_kernel_corrections_are_told(seen: Design) -> None:
     found = said(seen, Training.of(seen), levels=levels, uncorrected=without)
     assert found[0] == ()
     assert found[1] == (
-        "kernels of classes not measured on the device (time by level: 20 % device, 10 % global)",
+        "kernel classes not measured on the device (share of time by level: 20 % device, "
+        "10 % global)",
     )
-    assert found[2] == ("1,200 kernels are not corrected: none like them was measured",)
+    assert found[2] == ("1,200 kernels are not corrected: no similar kernel was measured",)
 
 
 def moved(seen: Design, by: float, key: str, to: str) -> Design:

@@ -1,17 +1,17 @@
-r"""Bands that hold on groups left out of the fit, and whether new runs are like those of the fit.
+r"""Bands calibrated on held-out groups, and tests of whether new runs are like those of the fit.
 
-Here is the factor of each level, from scores that come in groups. How large will the score of a
-run of a new group be? With K groups of :math:`n_k` rows, scores :math:`s_{ki}` and row weights
-:math:`w_k`, the calibrated score of a level p is read off the weighted distribution with one more
-unit of mass at infinity, which stands for the new run:
+This module computes the factor of each level from grouped scores: how large will the score of a
+run of a new group be? There are K groups of :math:`n_k` rows, with scores :math:`s_{ki}` and row
+weights :math:`w_k`. The calibrated score of a level p is the quantile p of the weighted
+distribution, with one more unit of mass at infinity for the new run:
 
 .. math:: F(s) = \frac{1}{W + 1} \sum_k w_k \sum_i 1\{s_{ki} \le s\}, \qquad W = \sum_k w_k n_k
 
-* :math:`w_k = 1`: split conformal over rows (W = n). Right where the rows of a group are no more
-  alike than others.
-* :math:`w_k = 1 / n_k`: hierarchical conformal over groups (W = K). Right whatever the likeness.
+* :math:`w_k = 1`: split conformal over rows (W = n). Valid where rows of a group are no more alike
+  than rows of different groups.
+* :math:`w_k = 1 / n_k`: hierarchical conformal over groups (W = K). Always valid.
 * :math:`w_k = 1 / (1 + (n_k - 1) \hat\rho)`: between the two, by the intraclass correlation of the
-  scores. W is the effective number of independent scores.
+  scores. W is the equivalent number of independent scores.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from errcomp.errors import InputError
 
 Integers = NDArray[np.int64]
 
-#: Below this number of groups their likeness cannot be told from chance.
+#: With fewer groups their likeness cannot be distinguished from chance.
 POOLED_GROUPS = 3
-# Beyond the largest score quantiles follow a Student t of these degrees: heavier than normal, as
-# errors of runs are. Simulated coverage at few groups decided between 3, 5 and 10.
+# Degrees of freedom of the Student t that quantiles follow beyond the largest score: like errors of
+# runs it has heavier tails than a normal. Chosen from 3, 5 and 10 by simulated coverage.
 _TAIL = 3
-# ... and no further than to a fifth of the tail that the scores themselves reach.
+# Quantiles go no further than a fifth of the tail that the scores themselves reach.
 _REACH = 5
 #: Of masses that are sums of fractions.
 ROUNDING = 1e-9
@@ -64,7 +64,7 @@ def pooled_needed(level: float) -> int:
 
 
 def _ranked(scores: Floats, weights: Floats) -> tuple[Floats, Floats, float]:
-    """Return the sorted scores, the mass up to each, and the whole mass without the new run's."""
+    """Return the sorted scores, the mass up to each, and the total mass without the new run's."""
     order = np.argsort(scores, kind="stable")
     mass = np.cumsum(weights[order])
     return scores[order], mass / (mass[-1] + 1), float(mass[-1])
@@ -85,14 +85,15 @@ def hierarchical_quantile(scores: Floats, group: Integers, level: float) -> floa
 
 
 def intraclass_correlation(scores: Floats, group: Integers) -> float:
-    r"""Return how alike the scores of one group are, in [0, 1]: 0 no more than others, 1 equal.
+    r"""Return how alike scores within a group are, in [0, 1]: 0 as across groups, 1 equal.
 
-    One-way analysis of variance of the normal scores of ranks, which no wild score can upset:
+    One-way analysis of variance of the normal scores of ranks, so that outliers do not matter:
 
     .. math:: \hat\rho = \frac{MS_b - MS_w}{MS_b + (n_0 - 1) MS_w}, \qquad
               n_0 = \frac{n - \sum n_k^2 / n}{K - 1}
 
-    Where nothing can be seen (one row per group, or all scores equal) it is 1, the careful value.
+    Where it cannot be estimated (one row per group, or all scores equal) it is 1, the careful
+    value.
 
     References
     ----------
@@ -119,7 +120,7 @@ def intraclass_correlation(scores: Floats, group: Integers) -> float:
 
 @dataclass(frozen=True, slots=True)
 class PooledQuantile:
-    """A quantile of pooled scores and what it rests on.
+    """A quantile of pooled scores and its basis.
 
     Attributes
     ----------
@@ -127,9 +128,9 @@ class PooledQuantile:
     correlation : float
         Intraclass correlation of the scores.
     effective : float
-        Effective number of independent scores, between the numbers of groups and of rows.
+        Equivalent number of independent scores, between the numbers of groups and of rows.
     beyond : bool
-        Whether it lies beyond the largest score and follows a tail that was assumed.
+        Whether it lies beyond the largest score and follows an assumed tail.
     """
 
     value: float
@@ -139,10 +140,10 @@ class PooledQuantile:
 
 
 def pooled_quantile(scores: Floats, group: Integers, level: float) -> PooledQuantile:
-    """Return the quantile between that of rows and that of groups, by the likeness of the scores.
+    """Return a quantile between that of rows and that of groups, by how alike the scores are.
 
-    The scores are interpolated at their mass. Beyond the largest one the quantile grows like that
-    of the size of a Student t with three degrees of freedom. Groups must be two at least.
+    Scores are interpolated at their mass. Beyond the largest score the quantile grows like that of
+    the absolute value of a Student t with three degrees of freedom. Needs at least two groups.
 
     Examples
     --------
@@ -164,28 +165,28 @@ def pooled_quantile(scores: Floats, group: Integers, level: float) -> PooledQuan
 
 @dataclass(frozen=True, slots=True)
 class LevelInfo:
-    """The factor of one level and what it rests on.
+    """The factor of one level and its basis.
 
     Attributes
     ----------
     level : float
         Of the band.
     factor : float
-        By which both half-widths of the model's band are multiplied, > 0.
+        Multiplies both half-widths of the model's band, > 0.
     method : str
         ``"group"`` or ``"pooled"``.
     n, groups : int
-        Runs and groups that it was calibrated on.
+        Runs and groups used to calibrate it.
     groups_needed : int
-        The smallest number of groups for which the method ``"group"`` guarantees this level.
+        The smallest number of groups with which the method ``"group"`` guarantees this level.
     correlation : float or None
         Intraclass correlation of the scores; None where it was not used.
     effective : float or None
-        Effective number of independent scores, between groups and n; None where it was not used.
+        Equivalent number of independent scores, between groups and n; None where not used.
     beyond : bool
         Whether the factor lies beyond the largest score and follows an assumed tail.
     guarantee : str
-        What is promised, and on which condition.
+        What is guaranteed, and on which condition.
     """
 
     level: float
@@ -200,14 +201,20 @@ class LevelInfo:
     guarantee: str
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return plain values for JSON.
+
+        Examples
+        --------
+        >>> LevelInfo(0.9, 1.2, "pooled", 87, 8, 9, 0.3, 20.0, False, "none").to_dict()["factor"]
+        1.2
+        """
         return asdict(self)
 
 
 def _wrong(what: str, value: object, expected: str) -> InputError:
     return InputError(
         f"stored conformal bands: {what} must be {expected}, got {value!r}. "
-        "The file was changed, or written by something else: fit the model again."
+        "The file was edited, or another program wrote it. Fit the model again."
     )
 
 
@@ -221,7 +228,7 @@ def _number(what: str, value: object, low: float, high: float = math.inf) -> flo
 
 def _count(what: str, value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise _wrong(what, value, "a whole number from 1 on")
+        raise _wrong(what, value, "a whole number of at least 1")
     return value
 
 
@@ -235,7 +242,7 @@ def read_texts(what: str, value: object) -> tuple[str, ...]:
 def read_infos(what: str, value: object, levels: tuple[float, ...]) -> tuple[LevelInfo, ...]:
     """Return the stored records of the levels, checked."""
     if not isinstance(value, list | tuple) or len(value) != len(levels):
-        raise _wrong(what, value, f"a list of {len(levels)} records, one a level")
+        raise _wrong(what, value, f"a list of {len(levels)} records, one per level")
     infos = tuple(
         _read_info(f"{what}, {level:g}", raw) for raw, level in zip(value, levels, strict=True)
     )
@@ -273,26 +280,26 @@ def _read_info(what: str, value: object) -> LevelInfo:
     )
 
 
-# The factor of each level from scores in groups: by a guarantee, or pooled.
+# The factor of each level from grouped scores: guaranteed, or pooled.
 
-#: Exact for new groups, from all runs together, or whichever suits the number of groups.
+#: Guaranteed for new groups, pooled from all runs, or the better of the two for this many groups.
 Method = Literal["auto", "group", "pooled"]
 
-# "auto" takes the guarantee where it covers this much too much at most.
+# "auto" takes the guarantee where that covers at most this much too much.
 _EXCESS = 0.05
-# A perfect model would have the factor 0, and its bands no width.
+# A perfect model would have a factor of 0, and bands of zero width.
 _SMALLEST_FACTOR = 0.01
 
 
 def calibrate(
     scores: Floats, group: NDArray[np.int64], levels: Sequence[float], method: Method
 ) -> tuple[LevelInfo, ...]:
-    """Return the factor of each level, from the column of scores that belongs to it.
+    """Return the factor of each level, from its column of scores.
 
     Raises
     ------
     InputError
-        Too few groups for a level; says how many it needs.
+        A level needs more groups; the message says how many.
     """
     groups = int(group.max()) + 1
     _check_groups(groups, levels, method)
@@ -309,15 +316,15 @@ def _check_groups(groups: int, levels: Sequence[float], method: Method) -> None:
         if short:
             needed = ", ".join(f"{groups_needed(level)} for {_percent(level)}" for level in short)
             raise InputError(
-                f"a guarantee for new groups needs {needed} groups at least, got {groups}. "
-                'Leave these levels out, give more groups, or take method="pooled", which '
-                "guarantees nothing."
+                f"a guarantee for new groups needs at least {needed} groups, got {groups}. "
+                'Drop these levels, add groups, or use method="pooled", which has no '
+                "guarantee."
             )
     elif groups < POOLED_GROUPS:
         raise InputError(
-            f"bands for new groups need {POOLED_GROUPS} groups at least to be calibrated, got "
-            f"{groups}. Give runs of more groups; until then there is only the model's own "
-            "band, and nobody has checked it."
+            f"calibrating bands for new groups needs at least {POOLED_GROUPS} groups, got "
+            f"{groups}. Add runs of more groups. Until then only the model's own uncalibrated band "
+            "is available."
         )
 
 
@@ -326,7 +333,7 @@ def _percent(level: float) -> str:
 
 
 def _sharp_from(level: float) -> int:
-    """Return from how many groups on the guarantee covers little too much."""
+    """Return the number of groups from which the guarantee covers only a little too much."""
     return max(groups_needed(level), math.ceil(level / _EXCESS - ROUNDING))
 
 
@@ -344,7 +351,7 @@ def _by_group(scores: Floats, group: NDArray[np.int64], level: float) -> LevelIn
         beyond=False,
         guarantee=(
             f"at least {_percent(level)} of the runs of new groups drawn like these {groups}, if "
-            "the model saw none of them; about that if each was predicted without itself"
+            "the model saw none of these; about that if each group was held out in turn"
         ),
     )
 
@@ -355,9 +362,9 @@ def _by_pooling(scores: Floats, group: NDArray[np.int64], level: float) -> Level
     needed = pooled_needed(level)
     if quantile.effective < needed - ROUNDING:
         raise InputError(
-            f"a band of {_percent(level)} needs {needed} groups at least, or more runs that are "
-            f"not alike: {len(scores)} runs in {groups} groups say as much as "
-            f"{quantile.effective:.1f} runs. Leave this level out, or give more groups."
+            f"a {_percent(level)} band needs at least {needed} groups, or more independent runs: "
+            f"{len(scores)} runs in {groups} groups are equivalent to "
+            f"{quantile.effective:.1f} independent runs. Drop this level, or add groups."
         )
     return LevelInfo(
         level=level,
@@ -370,14 +377,14 @@ def _by_pooling(scores: Floats, group: NDArray[np.int64], level: float) -> Level
         effective=quantile.effective,
         beyond=quantile.beyond,
         guarantee=(
-            f"none; near {_percent(level)} of the runs of new groups drawn like these {groups}, on "
-            "average in simulations"
+            f"none; about {_percent(level)} of the runs of new groups drawn like these {groups}, "
+            "on average in simulations"
         ),
     )
 
 
 def level_notes(infos: Sequence[LevelInfo]) -> list[str]:
-    """Say which levels are approximate, which lie beyond all scores, and what they would need."""
+    """Name levels that are approximate or lie beyond all scores, and what they would need."""
     notes = []
     pooled = [info for info in infos if info.method == "pooled"]
     if pooled:
@@ -385,16 +392,16 @@ def level_notes(infos: Sequence[LevelInfo]) -> list[str]:
         needs = ", ".join(str(info.groups_needed) for info in pooled)
         sharp = ", ".join(str(_sharp_from(info.level)) for info in pooled)
         notes.append(
-            f"bands of {names} are calibrated on the pooled scores of {pooled[0].groups} groups: "
-            f"approximate for new groups. A guarantee needs {needs} groups at "
-            f"least; it covers 5 points too much at most from {sharp} on"
+            f"bands of {names} are approximate for new groups: they are calibrated on the pooled "
+            f"scores of {pooled[0].groups} groups. A guarantee needs at least {needs} groups; with "
+            f"{sharp} it covers at most 5 points too much"
         )
     beyond = [info for info in infos if info.beyond]
     if beyond:
         names = ", ".join(_percent(info.level) for info in beyond)
         notes.append(
-            f"bands of {names} lie beyond every score seen: {beyond[0].n} runs in "
-            f"{beyond[0].groups} groups say as much as {beyond[0].effective:.1f} runs, and the "
-            "rest follows an assumed tail"
+            f"bands of {names} lie beyond every score seen and follow an assumed tail: "
+            f"{beyond[0].n} runs in {beyond[0].groups} groups are equivalent to "
+            f"{beyond[0].effective:.1f} independent runs"
         )
     return notes

@@ -1,34 +1,34 @@
-r"""Conformal bands calibrated by group: factors that make a model's bands hold what they promise.
+r"""Conformal bands calibrated by group: factors that give a model's bands their coverage.
 
-A model's own bands are as right as its assumptions. Here each of its levels gets one factor, read
-off runs that the model had not seen, nor any other run of their group (device or model): a new
-device is what bands must hold for, and runs of one device err alike.
+A model's own bands are as good as its assumptions. Here each level gets one factor, computed from
+runs whose whole group (device or model) was held out. Whole groups, because bands must hold for a
+new device, and runs of one device have similar errors.
 
-The score of a run says by which factor the half of the band on its side must grow to reach the
-truth y, from the median m to the end a or b (conformalised quantiles, relative):
+The score of a run is the factor by which the band's half on its side must grow to reach the truth
+y, from the median m to the end a or b (conformalised quantiles, relative):
 
 .. math:: s = \max\left( \frac{m - y}{m - a}, \frac{y - m}{b - m} \right), \qquad
           \text{band} = \left[ m - f (m - a),\; m + f (b - m) \right]
 
-The factor f of a level is a quantile of the scores, and may be below 1. A side of the band counts
-as 5 % of its width at least.
+The factor f of a level is a quantile of the scores, and may be below 1. Each side of the band
+counts as at least 5 % of its width.
 
 **group**
-    Hierarchical conformal. Guarantees the level for a run of a new group, and needs
-    level / (1 - level) groups: 1, 4, 9 and 19 for 50, 80, 90 and 95 %. Covers up to about
-    level / K too much, with K groups: with the fewest groups it is the largest score of all.
+    Hierarchical conformal. Guarantees the level for a run of a new group. Needs level / (1 - level)
+    groups: 1, 4, 9 and 19 for 50, 80, 90 and 95 %. With K groups it covers up to about level / K
+    too much; with the fewest groups it is the largest score of all.
 **pooled**
-    Between rows and groups, by how alike the scores of a group are. No guarantee; near the level
-    on average in simulations (below).
+    Between rows and groups, by how alike the scores of a group are. No guarantee; near the level on
+    average in simulations (below).
 **auto**
-    group where that covers 5 points too much at most (from 10, 16, 18 and 19 groups on), pooled
-    below.
+    group where that covers at most 5 points too much (10, 16, 18 and 19 groups or more), pooled
+    otherwise.
 
-Coverage of runs of new groups in per cent at the levels 50 / 80 / 90 / 95 %, simulated. Errors,
-normal and Student t (4), have a share of their variance between groups; groups have 1 to 20 runs;
-mean over 1,200 calibration sets. "rows" is conformal that knows no groups. Refused levels are left
-out. The last column is the spread between calibration sets: lower and upper decile of what the
-pooled band of 90 % covers. On average is not always.
+The table shows the simulated coverage of runs of new groups in per cent, at the levels 50 / 80 /
+90 / 95 %. Errors are normal or Student t (4); "share" of their variance is between groups. Groups
+have 1 to 20 runs. Means over 1,200 calibration sets. "rows" is conformal without groups. Refused
+levels are left out. The last column is the spread between calibration sets: lower and upper decile
+of the coverage of the pooled 90 % band. A single calibration set may be far from the average.
 
 ======  =====  =====================  =====================  =====================  ======
 groups  share  rows                   pooled                 group                  spread
@@ -75,40 +75,40 @@ if TYPE_CHECKING:
 
 __all__ = ["GroupConformal", "LevelInfo", "Method", "cv_plus", "split_conformal"]
 
-# A category with fewer groups says more about them than about itself.
+# With fewer groups a category's factor depends more on the groups than on the category.
 _CATEGORY_GROUPS = 5
 
 
 class GroupConformal:
-    """Factors by which a model's bands grow or shrink to hold what they promise for new groups.
+    """Factors that scale a model's bands to their nominal coverage for new groups.
 
     Valid where new groups are drawn like the old ones (see
-    `errcomp.calibration.bands.exchangeability`) and the quantiles were made with the run's whole
-    group left out of the fit. It promises an average over groups and over calibration sets: the
-    bands of one unlucky group may miss all its runs. It misleads where quantiles of runs that the
-    model was fitted on are given: their scores are too small.
+    `errcomp.calibration.bands.exchangeability`) and each run was predicted with its whole group
+    held out. The coverage is an average over groups and over calibration sets: the bands of one
+    unlucky group may miss all its runs. Misleads when given quantiles of runs that the model was
+    fitted to: their scores are too small.
 
-    The guarantee of the method "group" is exact for a model that saw none of these groups. With
-    each group predicted by a model that saw the others it is approximate, as that of CV+ is in
-    practice: fine where leaving a group out changes the model little.
+    The guarantee of the method "group" is exact for a model that saw none of these groups. It is
+    approximate, like that of CV+, where each group was predicted by a model fitted to the others:
+    good where leaving a group out changes the model little.
 
     Parameters
     ----------
     levels : sequence of float
-        Of the bands, ascending; the columns of `lower` and `upper`.
+        Levels of the bands, ascending: the columns of `lower` and `upper`.
     method : {"auto", "group", "pooled"}
         How factors are chosen; see `errcomp.calibration.bands.conformal`.
 
     Attributes
     ----------
     factors_ : ndarray, shape (levels,)
-        Of all runs.
+        For all runs.
     info_ : tuple of LevelInfo
-        What each factor rests on.
+        The basis of each factor.
     categories_ : dict of str to tuple of LevelInfo
-        Of the categories that have factors of their own (Mondrian).
+        For the categories that have their own factors (Mondrian).
     notes : tuple of str
-        What a reader must know: which levels are not guaranteed and what they need.
+        Which levels are not guaranteed, and what they need.
 
     References
     ----------
@@ -168,7 +168,7 @@ class GroupConformal:
         *,
         category: ArrayLike | None = None,
     ) -> Self:
-        """Calibrate on runs whose whole group was left out of the model that predicted them.
+        """Calibrate on runs that were predicted with their whole group held out.
 
         Parameters
         ----------
@@ -178,13 +178,13 @@ class GroupConformal:
         y : array_like, shape (n,)
             Truths, in the unit of the bands.
         groups : array_like of names, shape (n,)
-            That was left out together: device, or model.
+            The group that was held out together: device, or model.
         category : array_like of names, shape (n,), optional
-            Known for every run, e.g. mode. Categories get factors of their own where each of them
-            has enough groups for a guarantee at every level (``"pooled"``: five); else all take
-            those of all runs, and the notes say so. Not some only: the factors of all promise
-            an average that the others then lack. With fewer groups, factors of their own were
-            wider and scored worse on real runs.
+            Known for every run, e.g. mode. Categories get their own factors where each of them has
+            enough groups for a guarantee at every level (``"pooled"``: five). Otherwise all use
+            the factors of all runs, and the notes say so. It is all or none, because the coverage
+            of the shared factors is an average over all categories. With fewer groups, separate
+            factors were wider and scored worse on real runs.
 
         Returns
         -------
@@ -194,7 +194,14 @@ class GroupConformal:
         Raises
         ------
         InputError
-            Values that cannot be used, or too few groups for a level: it says how many it needs.
+            Values that cannot be used, or too few groups for a level.
+
+        Examples
+        --------
+        >>> median, low, high = [0.0] * 4, [[-1.0]] * 4, [[1.0]] * 4
+        >>> bands = GroupConformal([0.5]).fit(median, low, high, [0.5, 1.0, 2.0, 3.0], list("ABCD"))
+        >>> bands.factors_.tolist()
+        [1.5]
         """
         middle, below, above = half_widths(median, lower, upper, len(self.levels))
         truth = as_floats(y, "y", ndim=1)
@@ -218,7 +225,7 @@ class GroupConformal:
     def _fit_categories(
         self, scores: Floats, index: NDArray[np.int64], category: NDArray[np.str_]
     ) -> list[str]:
-        """Give each category factors if all have enough groups and runs; say which have not."""
+        """Give categories their own factors if all have enough runs; else name those that lack."""
         top = groups_needed(self.levels[-1])
         needed = top
         if self.method == "pooled":
@@ -236,8 +243,8 @@ class GroupConformal:
             self.categories_ = own
             return []
         return [
-            f"all categories share these bands: {', '.join(short)} would need {top} runs in "
-            f"{needed} groups for their own"
+            f"all categories share these bands: separate bands need {top} runs in {needed} groups, "
+            f"got {', '.join(short)}"
         ]
 
     def apply(
@@ -248,14 +255,14 @@ class GroupConformal:
         *,
         category: ArrayLike | None = None,
     ) -> tuple[Floats, Floats]:
-        """Return the calibrated ends of bands; a band holds all bands of lower levels.
+        """Return the calibrated ends of bands; a band contains all bands of lower levels.
 
         Parameters
         ----------
         median : array_like, shape (n,)
         lower, upper : array_like, shape (n, levels)
         category : array_like of names, shape (n,), optional
-            Needed where the fit had it. One that the fit did not know takes the factors of all.
+            Required if and only if the fit had it. A new category takes the factors of all runs.
 
         Returns
         -------
@@ -264,14 +271,22 @@ class GroupConformal:
         Raises
         ------
         InputError
-            Not fitted, values that cannot be used, or a category missing or not asked for.
+            Not fitted, values that cannot be used, or a category missing or unexpected.
+
+        Examples
+        --------
+        >>> median, low, high = [0.0] * 4, [[-1.0]] * 4, [[1.0]] * 4
+        >>> bands = GroupConformal([0.5]).fit(median, low, high, [0.5, 1.0, 2.0, 3.0], list("ABCD"))
+        >>> low, high = bands.apply([10.0], [[9.0]], [[11.0]])
+        >>> low.tolist(), high.tolist()
+        ([[8.5]], [[11.5]])
         """
         self._check_fitted()
         middle, below, above = half_widths(median, lower, upper, len(self.levels))
         if (category is not None) != self._by_category:
             raise InputError(
-                "category must be given to apply if and only if it was given to fit, where it was "
-                f"{'given' if self._by_category else 'not given'}."
+                f"fit was called {'with' if self._by_category else 'without'} category. Call apply "
+                "likewise."
             )
         factors = np.tile(self.factors_, (len(middle), 1))
         if category is not None:
@@ -283,7 +298,15 @@ class GroupConformal:
         return middle[:, None] - below, middle[:, None] + above
 
     def to_meta(self) -> dict[str, Any]:
-        """Return plain values for JSON that make these bands again."""
+        """Return plain values for JSON; `from_meta` restores the bands from them.
+
+        Examples
+        --------
+        >>> median, low, high = [0.0] * 4, [[-1.0]] * 4, [[1.0]] * 4
+        >>> bands = GroupConformal([0.5]).fit(median, low, high, [0.5, 1.0, 2.0, 3.0], list("ABCD"))
+        >>> bands.to_meta()["levels"]
+        [0.5]
+        """
         self._check_fitted()
         return {
             "levels": list(self.levels),
@@ -298,12 +321,19 @@ class GroupConformal:
 
     @classmethod
     def from_meta(cls, meta: Mapping[str, Any]) -> Self:
-        """Make the bands again that `to_meta` described.
+        """Restore the bands that `to_meta` described.
 
         Raises
         ------
         InputError
-            Something is missing, is not of its kind, or is not finite and positive.
+            A key is missing, has the wrong type, or is not finite and positive.
+
+        Examples
+        --------
+        >>> median, low, high = [0.0] * 4, [[-1.0]] * 4, [[1.0]] * 4
+        >>> bands = GroupConformal([0.5]).fit(median, low, high, [0.5, 1.0, 2.0, 3.0], list("ABCD"))
+        >>> GroupConformal.from_meta(bands.to_meta()).factors_.tolist()
+        [1.5]
         """
         keys = {"levels", "method", "info", "by_category", "categories", "notes"}
         if not isinstance(meta, Mapping) or set(meta) != keys:
@@ -344,11 +374,10 @@ def _factors(infos: Sequence[LevelInfo]) -> Floats:
     return np.array([info.factor for info in infos])
 
 
-# Bands as half-widths around a median, and by which factor they miss the truth.
+# Bands as half-widths around a median, and the factor by which they miss the truth.
 
-# A side narrower than this share of its band is taken as that wide: a truth just beyond a side of
-# no width would otherwise need an infinite factor. It is a rule of each row alone, so what is
-# exchangeable stays so.
+# A side counts as at least this share of its band: a truth just beyond a side of zero width would
+# otherwise need an infinite factor. The rule looks at one row only, so rows stay exchangeable.
 _NARROWEST = 0.05
 _ROUNDING = 1e-9
 
@@ -379,34 +408,34 @@ def half_widths(
     if outside.any():
         rows = np.flatnonzero(outside).tolist()
         raise InputError(
-            f"the median must lie within its bands, it does not in {describe_rows(rows)} (median "
-            f"{middle[rows[0]]:.6g}). Sort the quantiles of each row."
+            f"the median must lie within its bands, got a median outside in {describe_rows(rows)} "
+            f"(first: {middle[rows[0]]:.6g}). Sort the quantiles of each row."
         )
     width = np.maximum(below, 0) + np.maximum(above, 0)
     if not (width > 0).all():
         rows = np.flatnonzero((width <= 0).any(axis=1)).tolist()
         raise InputError(
-            f"a band must have a width, it has none in {describe_rows(rows)}. No factor widens it: "
-            "let the model give quantiles that differ."
+            f"bands must be wider than zero, got zero width in {describe_rows(rows)}. No factor "
+            "can widen them. Give quantiles that differ."
         )
     return middle, np.maximum(below, _NARROWEST * width), np.maximum(above, _NARROWEST * width)
 
 
 def relative_scores(truth: Floats, median: Floats, below: Floats, above: Floats) -> Floats:
-    """Return by which factor each band must grow to reach the truth, shape (n, levels), >= 0."""
+    """Return the factor that makes each band reach the truth, shape (n, levels), >= 0."""
     gap = (truth - median)[:, None]
     with np.errstate(over="ignore"):
         scores = np.maximum(-gap / below, gap / above)
     lost = ~np.isfinite(scores).all(axis=1)
     if lost.any():
         raise InputError(
-            "bands are too narrow for their distance to the truth in "
-            f"{describe_rows(np.flatnonzero(lost).tolist())}. No factor reaches it: check units."
+            "bands are too narrow to reach the truth by any factor in "
+            f"{describe_rows(np.flatnonzero(lost).tolist())}. Check the units."
         )
     return np.asarray(scores)
 
 
-# Bands from absolute residuals alone: split conformal, jackknife+ and CV+, by rows or groups.
+# Bands from absolute residuals: split conformal, jackknife+ and CV+, by rows or groups.
 
 
 def _masses(n: int, groups: ArrayLike | None, level: float) -> Floats:
@@ -417,15 +446,15 @@ def _masses(n: int, groups: ArrayLike | None, level: float) -> Floats:
     needed, word = groups_needed(level), "residuals" if groups is None else "groups"
     if len(sizes) < needed:
         raise InputError(
-            f"a band of {100 * level:g} % needs {needed} {word} at least, got {len(sizes)}. "
-            f"Give more, or ask for {100 * len(sizes) / (len(sizes) + 1):.3g} % at most."
+            f"a {100 * level:g} % band needs at least {needed} {word}, got {len(sizes)}. Add more, "
+            f"or ask for at most {100 * len(sizes) / (len(sizes) + 1):.3g} %."
         )
     return np.asarray(1 / (sizes[index] * (len(sizes) + 1.0)))
 
 
 def _upper(values: Floats, masses: Floats, level: float) -> Floats:
-    """Return, of each row of values, the smallest whose mass reaches the level."""
-    if (masses == masses[0]).all():  # no order is needed, and partitions take a tenth of the time
+    """Return, for each row, the smallest value whose mass reaches the level."""
+    if (masses == masses[0]).all():  # a partition takes a tenth of the time of a sort
         place = int(np.ceil((level - ROUNDING) / masses[0])) - 1
         return np.asarray(np.partition(values, place, axis=1)[:, place])
     order = np.argsort(values, axis=1, kind="stable")
@@ -437,20 +466,20 @@ def _upper(values: Floats, masses: Floats, level: float) -> Floats:
 def split_conformal(
     residuals: ArrayLike, level: float, *, groups: ArrayLike | None = None
 ) -> float:
-    r"""Return the half-width of a band from the residuals of runs that the model has not seen.
+    r"""Return the half-width of a band from the residuals of held-out runs.
 
     .. math:: q = \inf \Big\{ r : \sum_i m_i 1\{|r_i| \le r\} \ge \text{level} \Big\}, \qquad
               m_i = \frac{1}{n + 1} \text{ or, with groups, } \frac{1}{(K + 1)\, n_{k(i)}}
 
-    Valid: the band prediction ± q holds a new run with probability ≥ level, on average over
-    calibration sets, where it is exchangeable with the rows; with `groups`, where its group is new
-    and exchangeable with these (a run of it, drawn at random). Misleads without groups where runs
-    of one group err alike, and gives one width to all runs, easy ones and hard ones.
+    The band prediction ± q contains a new run with probability ≥ level, on average over calibration
+    sets. Valid where the run is exchangeable with the rows; with `groups`, where its group is new
+    and exchangeable with these (a run drawn from it at random). Misleads without groups where runs
+    of one group have similar errors. All runs get the same width, easy and hard.
 
     Parameters
     ----------
     residuals : array_like, shape (n,)
-        Truth minus prediction, both signs.
+        Truth minus prediction, signed.
     level : float
     groups : array_like of names, shape (n,), optional
 
@@ -483,25 +512,25 @@ def split_conformal(
 def cv_plus(
     predictions: ArrayLike, residuals: ArrayLike, level: float, *, groups: ArrayLike | None = None
 ) -> tuple[Floats, Floats]:
-    r"""Return jackknife+ or CV+ bands: as wide as held-out residuals and unstable models make them.
+    r"""Return jackknife+ or CV+ bands, from held-out residuals and the models without each row.
 
     With :math:`\hat\mu_{-i}` fitted without row i (jackknife+), its fold (CV+) or its group, and
     :math:`R_i = |y_i - \hat\mu_{-i}(x_i)|`:
 
     .. math:: \left[ -q\{-(\hat\mu_{-i}(x) - R_i)\},\; q\{\hat\mu_{-i}(x) + R_i\} \right]
 
-    q as in `split_conformal`. Valid: covers with probability ≥ 2 level - 1 whatever the model, and
-    about the level where the model is stable. Misleads as `split_conformal` does.
+    q as in `split_conformal`. Covers with probability ≥ 2 level - 1 for any model, and about the
+    level for a stable one. Misleads where `split_conformal` does.
 
     Parameters
     ----------
     predictions : array_like, shape (m, n)
-        Of m new runs by the n models, each fitted without training run i (or its fold, or group).
+        Predictions of m new runs by n models, each fitted without training run i (its fold, group).
     residuals : array_like, shape (n,)
-        Of training run i by the model without it.
+        Residual of training run i under the model without it.
     level : float
     groups : array_like of names, shape (n,), optional
-        Left out together; the band is then for runs of new groups (hierarchical jackknife+).
+        Groups held out together; the band is then for runs of new groups (hierarchical jackknife+).
 
     Returns
     -------

@@ -1,21 +1,22 @@
-r"""Are new runs like the old ones? Calibrated bands hold what they promise only where they are.
+r"""Are new runs like the old ones? Calibrated bands cover as often as promised only if they are.
 
-Runs of one group (a device, a model) are alike, so only whole groups can be exchanged with each
-other. The tests compare groups: a statistic of the new ones against the same statistic of every
-other choice of as many groups.
+Runs of one group (a device, a model) are alike, so only whole groups are exchangeable. The tests
+compare a statistic of the new groups with the same statistic of every other choice of as many
+groups.
 
 .. math:: p = \frac{\#\{\text{choices with a statistic as large as that of the new groups}\}}
                    {\binom{K + m}{m}}
 
-with K old and m new groups. It is exact: where the new groups are drawn like the old ones it falls
-to α or below with probability α at most. The price: p cannot be below :math:`1 / \binom{K+m}{m}`,
-1 / (K + 1) for one new group, so that an alarm at 5 % needs 19 old groups, or five old and two
-new ones. With fewer it is the tail of a Student t over groups instead: approximate, and said so.
+with K old and m new groups. It is exact: where the new groups are drawn like the old ones, p ≤ α
+has a probability of at most α. But p cannot be below :math:`1 / \binom{K+m}{m}`, which is
+1 / (K + 1) for one new group. So an alarm at 5 % needs 19 old groups, or five old and two new
+ones. With fewer groups p is the tail of a Student t over groups, and the result says that it is
+approximate.
 
-Alarms in per cent at alpha = 5 %, simulated: 900 sets of groups of 1 to 20 runs (12 for features),
-a share of 0, 0.5 or 0.9 of the variance between groups, normal, Student t and log-normal. Features:
-six, one of them of two values, 5 % missing; the new groups moved by 3 standard deviations in three
-of them. Errors: those of the new groups 2 or 4 times as large.
+Simulated alarms in per cent at alpha = 5 %: 900 sets of groups of 1 to 20 runs (12 for features);
+0, 0.5 or 0.9 of the variance between groups; normal, Student t and log-normal. Features: six, one
+with two values, 5 % missing; "moved" shifts three of them by 3 standard deviations in the new
+groups. Errors: "2 times" and "4 times" make those of the new groups larger.
 
 ======  ==========  ======  ===============  =====  ===============  =======  =======
 old     new groups  method  features: false  moved  errors: false    2 times  4 times
@@ -61,27 +62,27 @@ class Exchangeability:
     Attributes
     ----------
     p : float
-        Small where the new groups are further off than groups like the old ones would be.
+        Small where the new groups are further away than groups like the old ones would be.
     alpha : float
-        Rate of false alarms that was asked for.
+        Requested rate of false alarms.
     alarm : bool
         Whether p <= alpha.
     method : str
         ``"choices of groups"`` (exact) or ``"t of groups"`` (approximate, where there are too few
         groups for an exact p as small as alpha).
     smallest_p : float
-        Below which an exact p cannot fall with these numbers of groups.
+        The smallest exact p that these numbers of groups can give.
     groups_old, groups_new, n_old, n_new : int
     verdict : str
-        For people.
+        In words.
     outside : tuple of OutsideRange
-        The worst first; empty for a test of errors.
+        Worst first; empty for a test of errors.
     missing : tuple of str
-        Features known of every old run and not of every new one.
+        Features known for every old run but not for every new one.
     row_p : ndarray, shape (n_new,)
-        Of each new run: the share of old runs that are as far from other groups (or have errors as
-        large), each group weighing the same and the new run counting as one more. Each is valid by
-        itself, about; many together are many tests.
+        For each new run, the share of old runs as far from other groups (or with errors as large).
+        Each group weighs the same, and the new run counts as one more. Each value is about valid
+        on its own; many together are many tests.
     """
 
     p: float
@@ -99,7 +100,15 @@ class Exchangeability:
     row_p: Floats
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return plain values for JSON.
+
+        Examples
+        --------
+        >>> old, groups = np.linspace(0, 1, 20), np.arange(20)
+        >>> found = errors_exchangeable(old, groups, [9.0]).to_dict()
+        >>> found["alarm"], found["method"]
+        (True, 'choices of groups')
+        """
         plain = {name: getattr(self, name) for name in self.__slots__}
         plain["outside"] = [asdict(feature) for feature in self.outside]
         return {**plain, "missing": list(self.missing), "row_p": self.row_p.tolist()}
@@ -115,7 +124,7 @@ def features_exchangeable(
     alpha: float = 0.05,
     seed: int = 0,
 ) -> Exchangeability:
-    r"""Test by features alone whether new runs are like the old ones; no truth is needed.
+    r"""Test whether new runs are like the old ones by their features; needs no measurement.
 
     The statistic of a choice of groups is the mean, over its groups, of
 
@@ -123,30 +132,30 @@ def features_exchangeable(
               \Big), \qquad
               d_{ij}^2 = \frac{1}{p} \sum_f \Big(\frac{x_{if} - x_{jf}}{s_f}\Big)^2
 
-    the distance of its runs to the nearest run that was not chosen, with s the robust standard
+    the distance of its runs to the nearest run that was not chosen. s is the robust standard
     deviation of a feature over all runs (interquartile range / 1.349; the standard deviation where
-    more than half of the values are equal). A value missing on one side only counts as one s, on
-    both sides as none; a feature that is constant says nothing.
+    more than half of the values are equal). A value missing on one side counts as one s, on both
+    sides as 0. Constant features are ignored.
 
-    Valid for whole new groups. Misleads where the new runs are of old groups (they are too near:
-    no alarm), where many features that do not matter for the error hide one that does, and says
-    nothing of a change that features do not show (a driver, a clock): see `errors_exchangeable`.
+    Valid for whole new groups. Misleads where new runs belong to old groups (they are too near: no
+    alarm), and where many irrelevant features hide a relevant one. Blind to changes that features
+    do not show (a driver, a clock): see `errors_exchangeable`.
 
     Parameters
     ----------
     x_old, x_new : array_like, shape (n_old, p), (n_new, p)
-        Features in the same order and units; NaN where unknown. Put what spans orders of magnitude
-        on a log scale.
+        Features in the same order and units; NaN where unknown. Use logarithms of
+        features that span orders of magnitude.
     groups_old : array_like of names, shape (n_old,)
         Device or model.
     groups_new : array_like of names, shape (n_new,), optional
-        All new runs are one group by default, the careful choice.
+        By default all new runs are one group, the careful choice.
     names : sequence of str, optional
         Of the features, for the report.
     alpha : float
         Rate of false alarms.
     seed : int
-        Used where choices of groups are too many to look at all of them.
+        Used where there are too many choices of groups to check them all.
 
     Returns
     -------
@@ -181,11 +190,13 @@ def features_exchangeable(
         )
     labels = [f"feature {i}" for i in range(old.shape[1])] if names is None else list(names)
     if len(labels) != old.shape[1]:
-        raise InputError(f"names must be {old.shape[1]}, one a feature, got {len(labels)}.")
+        raise InputError(f"names must be {old.shape[1]}, one per feature, got {len(labels)}.")
     group, k, m = joined(groups_old, len(old), groups_new, len(new), alpha)
     scale = scales(np.concatenate([old, new]))
     if not (scale > 0).any():
-        raise InputError("no feature varies between runs: nothing can be compared.")
+        raise InputError(
+            "no feature varies between runs, so there is nothing to compare. Add one that does."
+        )
     nearest = nearest_of_groups(np.concatenate([old, new]), group, scale)
 
     by_group = [nearest[group == g] for g in range(k + m)]
@@ -201,8 +212,8 @@ def features_exchangeable(
         p,
         alpha,
         (group, k, m),
-        far="the new runs are farther from the old ones than groups of runs are from each other",
-        near="the new runs are as near to the old ones as groups of runs are to each other",
+        far="the new runs are further from the old groups than those are from each other",
+        near="the new runs are as near to the old groups as those are to each other",
         more=f" Outside the range of the old runs: {worst}." if worst else "",
         outside=outside,
         missing=missing,
@@ -219,28 +230,28 @@ def errors_exchangeable(
     alpha: float = 0.05,
     seed: int = 0,
 ) -> Exchangeability:
-    r"""Test whether the errors of new runs are larger than those of old ones, truths being known.
+    r"""Test whether the errors of new, measured runs are larger than those of old ones.
 
     The statistic of a choice of groups is the mean, over its groups, of the mean normal score of
     the ranks of their runs among all runs:
 
     .. math:: \frac{1}{n_g} \sum_{i \in g} \Phi^{-1}\Big(\frac{R_i - 1/2}{n}\Big)
 
-    Valid for whole new groups predicted by a model that saw none of them, against old ones that
-    were predicted without themselves. One-sided: smaller errors raise no alarm. Misleads where
-    errors change in a few runs only: a mean over a group hides them.
+    Valid for whole new groups that the model has not seen, against old groups that were held out
+    when they were predicted. One-sided: smaller errors raise no alarm. Misleads where errors change
+    in a few runs only: the mean over a group hides them.
 
     Parameters
     ----------
     scores_old, scores_new : array_like, shape (n_old,), (n_new,)
-        Sizes of errors, e.g. \|log-ratio - median\|, or how much a band would have had to grow.
+        Sizes of errors, e.g. \|log-ratio - median\|, or the factor by which a band misses.
     groups_old : array_like of names, shape (n_old,)
     groups_new : array_like of names, shape (n_new,), optional
-        All new runs are one group by default, the careful choice.
+        By default all new runs are one group, the careful choice.
     alpha : float
         Rate of false alarms.
     seed : int
-        Used where choices of groups are too many to look at all of them.
+        Used where there are too many choices of groups to check them all.
 
     Returns
     -------
@@ -307,7 +318,7 @@ def _result(
     verdict = (
         f"{far} (p = {p:.2g}{sure}): bands may not hold for them."
         if alarm
-        else f"{near}, as far as {k} old and {new} can tell (p = {p:.2g}{sure})."
+        else f"{near}, as far as {k} old and {new} can show (p = {p:.2g}{sure})."
     )
     n_old = int((group < k).sum())
     return Exchangeability(
@@ -327,23 +338,23 @@ def _result(
     )
 
 
-# How far groups of runs are from each other, and how rare a choice of groups is.
+# Distances between groups of runs, and how rare a choice of groups is.
 
 _FEWEST_GROUPS = 3
-# Up to so many choices of groups all are looked at; beyond, so many drawn ones.
+# Up to this number all choices of groups are checked; beyond it, this number of random ones.
 _CHOICES = 999
-# In units of the spread of a feature: nearer than this is "the same". It gives the logarithm of a
-# distance a floor, and a range a margin.
+# Below this distance, in units of the spread of a feature, runs count as equal. It is the floor of
+# the logarithm of distances and the margin of ranges.
 _NEAR = 0.05
-# What a value that is missing on one side only counts, in the same units.
+# Distance of a value that is missing on one side only, in the same units.
 _MISSING = 1.0
 # Degrees of freedom of the approximate test.
 _MOST_FREEDOM = 3.0
 _IQR_OF_NORMAL = 1.349
 _TINY = 1e-9
-# Farther than this is no farther: its square must not overflow.
+# Largest distance, so that its square does not overflow.
 _FARTHEST = 1e6
-# Differences of features looked at together, for the memory.
+# Differences of features computed at once, to limit memory.
 _BLOCK = 4_000_000
 
 
@@ -355,7 +366,7 @@ class OutsideRange:
     ----------
     name : str
     value : float
-        The one farthest outside, in the unit of the feature.
+        The value furthest outside, in the unit of the feature.
     low, high : float
         Range of the old runs.
     rows : int
@@ -381,8 +392,8 @@ def joined(
     names, old = as_groups(groups_old, "groups_old", n_old)
     if len(names) < _FEWEST_GROUPS:
         raise InputError(
-            f"likeness to the old runs needs {_FEWEST_GROUPS} old groups at least, got "
-            f"{len(names)}. With fewer nobody knows how far groups are from each other."
+            f"the test needs at least {_FEWEST_GROUPS} old groups, got {len(names)}. With fewer "
+            "the distance between groups is unknown. Add groups."
         )
     if groups_new is None:
         return np.concatenate([old, np.full(n_new, len(names))]), len(names), 1
@@ -396,7 +407,7 @@ def smallest(k: int, m: int) -> float:
 
 
 def exact_p(statistic: Callable[[tuple[int, ...]], float], k: int, m: int, seed: int) -> float:
-    """Return the share of choices of m groups whose statistic is as large as that of the new."""
+    """Return the share of choices of m groups with a statistic as large as the new groups'."""
     observed = statistic(tuple(range(k, k + m)))
     least = observed - _TINY * (1 + abs(observed))
     if math.comb(k + m, m) <= _CHOICES:
@@ -410,8 +421,8 @@ def exact_p(statistic: Callable[[tuple[int, ...]], float], k: int, m: int, seed:
 def t_p(old: Floats, new: Floats) -> float:
     """Return p of the new groups' mean, as if it were one more group like the old ones.
 
-    Statistics of groups of unequal sizes have heavier tails than normal ones, so the degrees of
-    freedom are fewer than K - 1. Simulated false alarms decided.
+    Statistics of groups of unequal sizes have heavier tails than a normal, so the degrees of
+    freedom are fewer than K - 1. Their number was set by simulated false alarms.
     """
     spread = max(float(old.std(ddof=1)), _NEAR)
     gap = float(new.mean() - old.mean())
@@ -455,9 +466,9 @@ def nearest_of_groups(x: Floats, group: NDArray[np.int64], scale: Floats) -> Flo
 
 
 def log_distances(nearest: Sequence[Floats], chosen: tuple[int, ...]) -> Floats:
-    """Return, of each chosen group, the log of its mean distance to what was not chosen.
+    """Return, for each chosen group, the log of its mean distance to the groups not chosen.
 
-    `nearest` has one array a group, of the distances of its rows to all groups.
+    `nearest` has one array per group: the distances of its rows to all groups.
     """
     rest = np.ones(len(nearest), dtype=bool)
     rest[list(chosen)] = False
@@ -472,7 +483,7 @@ def against_old(nearest: Sequence[Floats], k: int) -> tuple[Floats, Floats]:
 
 
 def row_p(nearest: Floats, group: NDArray[np.int64], k: int) -> Floats:
-    """Return of each new row the mass of old ones as far from the other old groups."""
+    """Return, for each new row, the mass of old rows as far from the other old groups."""
     old = group < k
     inside = nearest[:, :k].copy()
     inside[old, group[old]] = np.inf
@@ -481,7 +492,7 @@ def row_p(nearest: Floats, group: NDArray[np.int64], k: int) -> Floats:
 
 
 def hierarchical_p(old: Floats, group: NDArray[np.int64], new: Floats) -> Floats:
-    """Return of each new score the mass of old ones as large, one group weighing as another."""
+    """Return, for each new score, the mass of old ones as large; groups have equal weights."""
     sizes = np.bincount(group)
     weights = 1 / sizes[group]
     larger = (old[None] >= new[:, None]) @ weights
@@ -491,9 +502,9 @@ def hierarchical_p(old: Floats, group: NDArray[np.int64], new: Floats) -> Floats
 def ranges(
     old: Floats, new: Floats, scale: Floats, names: Sequence[str]
 ) -> tuple[tuple[OutsideRange, ...], tuple[str, ...]]:
-    """Return the features with values outside the old range, worst first, and those lost.
+    """Return the features with values outside the old range, worst first, and those missing.
 
-    Up to 5 % of its spread outside does not count.
+    Values within 5 % of the feature's spread beyond the range do not count as outside.
     """
     outside, missing = [], []
     for i, name in enumerate(names):

@@ -1,9 +1,9 @@
-"""Estimators of the composition: each is one file, or one folder, in this one that declares itself.
+"""Estimators of the composition. Each is one file, or one folder, here that declares itself.
 
-A module here with a tuple ``ESTIMATORS`` adds them: to `Composition`, its evaluation, model files
+A module here with a tuple ``ESTIMATORS`` adds them to `Composition`, its evaluation, model files
 and ``errcomp calibrate``. It is imported to print a help text, so its head imports neither NumPy
-nor the libraries of a fit: they are imported in functions, or stand in modules of a folder beside
-it. What several estimators are built from is in ``shared/``.
+nor the libraries of a fit: functions import them, or other modules of its folder. Parts that
+several estimators share are in ``shared/``.
 """
 
 from __future__ import annotations
@@ -31,11 +31,10 @@ __all__ = [
     "fit_member",
     "fitted_for",
     "needs_of",
-    "seen_by",
     "stacked",
 ]
 
-#: What has to be beaten, what is fitted to beat it, and what is made of these.
+#: A baseline is to be beaten, a model is fitted to beat it, a combination weighs models.
 Role = Literal["baseline", "model", "combination"]
 
 
@@ -46,36 +45,36 @@ class Estimator:
     Attributes
     ----------
     name : str
-        Short and unique: on the command line, in results and in model files.
+        Short and unique; used on the command line, in results and in model files.
     make : callable or None
-        ``make(task, seed=, cores=, quick=)`` returns the `ResidualModel` to fit; `quick`: inside a
-        cross-validation, with little work. None for what is made of fitted models.
+        ``make(task, seed=, n_jobs=, quick=)`` returns the `ResidualModel` to fit; `quick`: inside a
+        cross-validation, with little work. None for a combination of fitted models.
     aliases : tuple of str
-        Other names that it is asked for by.
+        Other names for it.
     role : {"model", "baseline", "combination"}
-        Baselines are fitted always; of the estimators of a model the last one predicts by default:
-        baselines come first, combinations last.
+        Baselines are always fitted. By default the last estimator of a model predicts: baselines
+        come first, combinations last.
     by_default : bool
-        Whether it is fitted where no estimators are named.
+        Whether it is fitted if no estimators are named.
     stacked : bool
         Whether ``stack`` weighs it.
     needs : tuple of (str, str)
-        Packages that fitting imports, each with the extra that brings it.
+        Packages that fitting imports, each with the extra that installs it.
     extra : str
-        That brings all of them.
+        The extra that installs all of them.
     recorded : tuple of str
-        Libraries whose versions model files note.
+        Libraries whose versions a model file records.
     features : callable or None
-        ``features(task)`` names the features it is given, in their order; None: all.
+        ``features(task)`` names its features, in their order; None: all.
     looks : bool
-        Whether what it says depends on features.
+        Whether its predictions depend on features.
     named : bool
-        Whether it is given the names of the features, as a data frame.
+        Whether it gets the names of the features, as a dataframe.
     explains : bool
-        Whether its ``portable_`` has ``parts``, which tell a prediction apart by cause.
+        Whether its ``portable_`` has ``parts``, which split a prediction by cause.
     stored : (str, str, str) or None
         Kind of its ``portable_`` in a model file, and module and name of the class that writes it
-        (``to_arrays``) and reads it (``from_arrays``). None: no model file holds it.
+        (``to_arrays``) and reads it (``from_arrays``). None: it cannot be stored.
     """
 
     name: str
@@ -94,7 +93,7 @@ class Estimator:
     stored: tuple[str, str, str] | None = None
 
 
-#: Weighs all that declare themselves `stacked`; see `errcomp.calibration.evaluation.scoring`.
+#: Weighs all estimators that are `stacked`; see `errcomp.calibration.evaluation.scoring`.
 STACK = Estimator("stack", None, role="combination", by_default=True, extra="calibration")
 
 
@@ -105,7 +104,7 @@ def estimators() -> dict[str, Estimator]:
     Raises
     ------
     InputError
-        Two of them have one name.
+        Two of them have the same name.
     """
     declared: list[Estimator] = []
     for module in sorted(info.name for info in pkgutil.iter_modules(__path__)):
@@ -114,29 +113,46 @@ def estimators() -> dict[str, Estimator]:
     names = [name for estimator in declared for name in (estimator.name, *estimator.aliases)]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise InputError(f"two estimators are called {twice[0]!r}. Name one of them differently.")
+        raise InputError(f"two estimators are named {twice[0]!r}. Rename one of them.")
     roles = get_args(Role)
     declared.sort(key=lambda estimator: roles.index(estimator.role))
     return {estimator.name: estimator for estimator in declared}
 
 
 def default_estimators() -> tuple[str, ...]:
-    """Return what is fitted beside the baselines where no estimators are named."""
+    """Return the estimators fitted by default, in addition to the baselines.
+
+    Examples
+    --------
+    >>> default_estimators()
+    ('bayesian', 'boosted', 'stack')
+    """
     return tuple(name for name, estimator in estimators().items() if estimator.by_default)
 
 
 def stacked() -> tuple[str, ...]:
-    """Return the estimators that ``stack`` weighs."""
+    """Return the estimators that ``stack`` weighs.
+
+    Examples
+    --------
+    >>> stacked()
+    ('bayesian', 'boosted')
+    """
     return tuple(name for name, estimator in estimators().items() if estimator.stacked)
 
 
 def check_estimators(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the estimators in order, each once, by their own names.
+    """Return the estimators in order, without repeats and aliases.
 
     Raises
     ------
     InputError
-        A name is not known; the message lists those that are.
+        An unknown name; the message lists the known ones.
+
+    Examples
+    --------
+    >>> check_estimators(["linear", "sum", "linear"])
+    ('sum', 'linear')
     """
     known = estimators()
     own = {alias: name for name, estimator in known.items() for alias in (name, *estimator.aliases)}
@@ -151,18 +167,36 @@ def check_estimators(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def fitted_for(names: Sequence[str]) -> list[str]:
-    """Return what has to be fitted for these: those of them that are, and what ``stack`` weighs."""
+    """Return the models to fit for these; for ``stack`` those that it weighs.
+
+    Examples
+    --------
+    >>> fitted_for(["sum", "stack"])
+    ['sum', 'bayesian', 'boosted']
+    """
     made_of = stacked() if STACK.name in names else ()
     return [*dict.fromkeys([*(name for name in names if name != STACK.name), *made_of])]
 
 
 def needs_of(names: Sequence[str]) -> list[tuple[str, str, str]]:
-    """Return what fitting these needs: estimator, package, and the extra that brings it."""
+    """Return the packages that fitting needs: estimator, package and its extra.
+
+    Examples
+    --------
+    >>> needs_of(["linear"]), needs_of(["boosted"])[0]
+    ([], ('boosted', 'xgboost', 'boost'))
+    """
     return [(name, *need) for name in fitted_for(names) for need in estimators()[name].needs]
 
 
 def columns_of(name: str, task: Task) -> tuple[int, ...]:
-    """Return the columns of the design that an estimator is given."""
+    """Return the columns of the design that an estimator gets.
+
+    Examples
+    --------
+    >>> columns_of("linear", "composition") == tuple(sorted(columns_of("linear", "composition")))
+    True
+    """
     from errcomp.calibration.features import FEATURE_NAMES
 
     chosen = estimators()[name].features
@@ -170,19 +204,29 @@ def columns_of(name: str, task: Task) -> tuple[int, ...]:
 
 
 def seen_by(name: str, task: Task) -> tuple[int, ...]:
-    """Return the columns of the design that what an estimator says depends on."""
+    """Return the columns of the design on which its predictions depend."""
     return columns_of(name, task) if estimators()[name].looks else ()
 
 
 def fit_member(
-    name: str, design: Design, *, seed: int, cores: int, quick: bool = False
+    name: str, design: Design, *, seed: int, n_jobs: int | None, quick: bool = False
 ) -> ResidualModel:
-    """Fit one estimator that is no combination to a design.
+    """Fit one estimator, not a combination, to a design.
 
     Parameters
     ----------
     quick : bool
-        In a cross-validation inside a fit: fewer draws, diagnostics not insisted on.
+        For a cross-validation inside a fit: fewer draws, poor diagnostics allowed.
+
+    Examples
+    --------
+    >>> from errcomp.calibration.features import design
+    >>> from errcomp.tables import Kernels
+    >>> runs = Kernels({"run": list("abc"), "kernel": ["gemm"] * 3, "measured": [1.0, 2.0, 3.0],
+    ...                 "run_measured": [1.1, 2.2, 3.3]}, unit="ms")
+    >>> model = fit_member("global", design(runs, task="composition"), seed=0, n_jobs=None)
+    >>> round(model.portable_.line.intercept, 3)  # ln 1.1
+    0.095
     """
     chosen = estimators()[name]
     assert chosen.make is not None  # combinations are not fitted
@@ -193,9 +237,9 @@ def fit_member(
 
         x = pl.DataFrame(x, schema=[design.names[column] for column in columns])
     known: dict[str, Any] = {"device": design.device, "model": design.model}
-    made = chosen.make(design.task, seed=seed, cores=cores, quick=quick)
+    made = chosen.make(design.task, seed=seed, n_jobs=n_jobs, quick=quick)
     return made.fit(x, design.log_ratio, **known)
 
 
-#: What a model of runs has to beat; always fitted.
+#: The estimators that a model of runs has to beat; always fitted.
 BASELINES = tuple(name for name, estimator in estimators().items() if estimator.role == "baseline")

@@ -1,7 +1,7 @@
-"""Held-out evaluation: what a way of fitting is worth on models, devices and vendors it never saw.
+"""Held-out evaluation: how well a fit predicts models, devices and vendors that it has not seen.
 
-Everything is nested. The whole fit, with all that it tunes and calibrates inside, is made anew
-without each held-out group, and predicts its runs without being given what they took.
+Everything is nested. For each held-out group the whole fit is repeated without it, tuning and
+calibration included. The fit then predicts the group's runs without seeing their measurements.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from errcomp.errors import InputError
 from errcomp.report.shown import Shown
 from errcomp.system.processes import Progress, Steps
 from errcomp.tables import Kernels
+from errcomp.tables.backends import kernels_in_memory
 
 if TYPE_CHECKING:
     from errcomp.report.model import Report
@@ -52,7 +53,6 @@ __all__ = [
     "RunError",
     "VendorTransfer",
     "evaluate",
-    "training_parts",
 ]
 
 _RANDOM, _VENDOR, _DEVICE = "random", "leave-vendor-out", "leave-device-out"
@@ -60,7 +60,7 @@ _FOLDS = 10
 
 
 class _Baselines(Part):
-    """All comparisons with baselines in one list; every row takes its own from there."""
+    """All comparisons with baselines in one list, from which each row takes its own."""
 
     def write(self, result: Evaluation) -> Mapping[str, Any]:
         differences = [one.to_dict() for row in result.rows for one in row.against]
@@ -74,7 +74,7 @@ class _Baselines(Part):
 
 
 class _Predictions(Part):
-    """In each split the predictions of the estimator with the lowest error."""
+    """For each split, the predictions of the estimator with the lowest error."""
 
     def write(self, result: Evaluation) -> Mapping[str, Any]:
         best = [
@@ -109,29 +109,29 @@ class Evaluation(Shown, Document):
     ----------
     task : {"composition", "prediction"}
     unit : str or None
-        Of the times in `held_out` and of `EvaluationRow.worst`.
+        Unit of the times in `held_out` and in `EvaluationRow.worst`.
     rows : tuple of EvaluationRow
         One per split and estimator.
     held_out : mapping of (split, estimator) to HeldOut
-        The predictions themselves, for figures. A document has those of the estimator with the
-        lowest error in each split.
+        The predictions of each run, for figures. A document has only those of the estimator with
+        the lowest error in each split.
     flattery : tuple of Difference
-        For each split of groups: its mean error less that of random splits, on the same runs. What
-        a random split would have hidden. Empty unless ``random`` was among the splits.
+        For each split by groups: its mean error minus that of random splits, on the same runs. A
+        random split would have hidden this difference. Empty unless ``random`` is a split.
     transfer : tuple of VendorTransfer
-        Per vendor; empty unless ``leave-vendor-out`` and ``leave-device-out`` were asked for.
+        Per vendor; empty unless ``leave-vendor-out`` and ``leave-device-out`` are splits.
     refused : tuple of Refused
-        What was not answered, with the reason.
+        Refused predictions, with the reason.
     not_judged : tuple of str
         Runs without a measurement, or without the time of all their kernels.
     not_done : mapping of str to str
-        Splits without a row, with the reason: these runs do not allow it (there is one device
-        only), or no estimator answered.
+        Splits without a row, with the reason: these runs do not allow it (e.g. there is only one
+        device), or no estimator predicted.
     seed : int
     source : str
-        The table.
+        Name of the table.
     known : mapping of str to str
-        By run what its kernels show: too slow ones, many launches, more memory than there is.
+        By run, anomalies of its kernels: too slow, many launches, or outputs beyond memory.
     """
 
     SCHEMA: ClassVar = "errcomp.calibration/1"
@@ -156,7 +156,15 @@ class Evaluation(Shown, Document):
     known: Mapping[str, str] = field_(default_factory=dict)
 
     def view(self) -> Report:
-        """Return what people see of it."""
+        """Return the report of the evaluation.
+
+        Examples
+        --------
+        >>> found = Evaluation("composition", "ms", rows=(), held_out={}, flattery=(), transfer=(),
+        ...                    refused=(), not_judged=(), seed=0, not_done={})
+        >>> found.view().title
+        'Held-out evaluation: composition of the table'
+        """
         from errcomp.calibration.view.evaluation import evaluation_view
 
         return evaluation_view(self)
@@ -167,7 +175,16 @@ class Evaluation(Shown, Document):
         Raises
         ------
         InputError
-            There is none; the message lists those that there are.
+            There is no such row; the message lists all rows.
+
+        Examples
+        --------
+        >>> found = Evaluation("composition", "ms", rows=(), held_out={}, flattery=(), transfer=(),
+        ...                    refused=(), not_judged=(), seed=0, not_done={})
+        >>> found.row("random", "linear")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        errcomp.errors.InputError: no row for 'random' and 'linear'. Rows: ...
         """
         for row in self.rows:
             if (row.split, row.estimator) == (split, estimator):
@@ -176,7 +193,15 @@ class Evaluation(Shown, Document):
         raise InputError(f"no row for {split!r} and {estimator!r}. Rows: {listed}")
 
     def best(self) -> list[tuple[str, str]]:
-        """Return each split with the estimator of the lowest mean error, the first of several."""
+        """Return each split with its estimator of the lowest mean error (the first of equals).
+
+        Examples
+        --------
+        >>> found = Evaluation("composition", "ms", rows=(), held_out={}, flattery=(), transfer=(),
+        ...                    refused=(), not_judged=(), seed=0, not_done={})
+        >>> found.best()  # no split
+        []
+        """
         best = []
         for name in dict.fromkeys(row.split for row in self.rows):
             rows = [row for row in self.rows if row.split == name]
@@ -186,7 +211,7 @@ class Evaluation(Shown, Document):
 
 def evaluate(
     make: Make,
-    kernels: Kernels,
+    kernels: Kernels | Any,
     *,
     task: Task = "composition",
     estimators: Sequence[str] | None = None,
@@ -196,41 +221,40 @@ def evaluate(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
-    r"""Fit without each held-out group, predict it, and judge errors, bands and abstention.
+    r"""Fit without each group, predict it, and evaluate errors, bands and abstention.
 
-    For each group g of a split, with everything that a fit tunes tuned inside it:
+    For each group g of a split, with all tuning inside the fit:
 
     .. math:: \hat e_r = \mathrm{make}\big(\{r' : g(r') \ne g(r)\}\big)(\text{kernels of } r)
 
-    Intervals are for a new group of the kind that was left out, its runs being alike: models,
-    devices, or (both left out) the wider of the two. With vendors left out they are for other
-    devices of these vendors, with random splits for other combinations of these models and
-    devices. Fewer than five groups give no interval.
+    Intervals are for a new group of the held-out kind, whose runs are correlated: models, devices,
+    or (both held out) the wider of the two. With held-out vendors they are for other devices of
+    these vendors, with random splits for other combinations of these models and devices. There is
+    no interval with fewer than five groups.
 
     Parameters
     ----------
     make : callable
-        Called with the kernels of the runs of a fit; returns by the name of each estimator what
-        predicts, called with the kernels of the held-out runs. Estimators that share a fit thus
-        fit once. Called with whole tables, measurements included; what predicts is given neither
-        the measured time of a run nor, for ``task="prediction"``, that of its kernels.
-    kernels : Kernels
-        Of runs measured end to end; others are not judged.
+        Called with the kernels of the runs to fit; returns a mapping of estimator to a function
+        that predicts the kernels of held-out runs. Estimators that share a fit thus fit once.
+        `make` gets whole tables, measurements included. The functions get neither the measured
+        time of a run nor, for ``task="prediction"``, that of its kernels.
+    kernels : Kernels, dataframe or mapping of columns
+        Kernels of runs measured end to end; other runs are not evaluated.
     task : {"composition", "prediction"}
         Whether ``sum`` adds up measured or predicted kernels.
     estimators : sequence of str, optional
-        Which to judge; all that `make` returns.
+        Which to evaluate; by default all that `make` returns.
     splits : sequence of str
         From `errcomp.calibration.evaluation.splits.SPLITS`.
     baselines : sequence of str
-        Estimators that the others have to beat, where they are judged. The sum of kernels always
-        is one.
+        Estimators with which the others are compared. The sum of kernels always is one.
     seed : int
-        Of the random split (10 folds) and of the bootstrap.
+        Seed of the random split (10 folds) and of the bootstrap.
     n_jobs : int, optional
-        How many processes fit and predict folds; see `errcomp.summarize`.
+        Number of processes that fit and predict folds; see `errcomp.summarize`.
     progress : callable, optional
-        Called with the number of fits done and of all.
+        Called with the number of finished fits and of all fits.
 
     Returns
     -------
@@ -239,14 +263,14 @@ def evaluate(
     Raises
     ------
     InputError
-        No run can be judged, a split does not exist, these runs allow none of the splits, an
-        estimator does not exist, or its predictions are none.
+        No run can be evaluated, a split or an estimator does not exist, these runs allow none of
+        the splits, or predictions are invalid.
 
     Notes
     -----
-    A group that an estimator refuses (`errcomp.errors.ErrcompError`) is counted in `refused`; its
-    figures are then of easier or harder runs than those of the others, while differences are
-    always of the same runs. Misleads where settings were chosen after a look at these figures.
+    A group that an estimator refuses (`errcomp.errors.ErrcompError`) is counted in `refused`. Its
+    metrics then cover other runs than those of other estimators; differences always cover the same
+    runs. Misleads where settings were chosen after a look at these results.
 
     References
     ----------
@@ -285,15 +309,16 @@ def evaluate(
     >>> print(row.figures["mean_ape"])
     1.01 % [0.4, 4.0], n=10
     >>> row.band(0.9).coverage, row.verdict
-    (1.0, 'beats sum (8.99 points lower)')
+    (1.0, 'beats sum (9.0 points lower)')
     """
+    kernels = kernels_in_memory(kernels)
     if task not in TASKS:
         raise InputError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
     wanted = list(dict.fromkeys(splits))
     for name in wanted:
         check_split(name)
     if not wanted:
-        raise InputError("no split was asked for: name at least one")
+        raise InputError("splits is empty. Name at least one split.")
     used, design, not_judged = judged_runs(kernels, task)
     parts, not_done = _possible(wanted, used, design, seed)
     steps = Steps(progress, sum(map(len, parts.values())))
@@ -314,7 +339,7 @@ def evaluate(
         refused += missing
         if not by_estimator:
             reason = f" {missing[0].held_out}: {missing[0].reason}" if missing else ""
-            not_done[name] = f"{name}: no held-out run was answered.{reason}"
+            not_done[name] = f"{name}: no held-out run was predicted.{reason}"
         rows += _rows(name, by_estimator, missing, baselines, seed)
         predictions.update({(name, estimator): held for estimator, held in by_estimator.items()})
     if not rows:
@@ -338,7 +363,7 @@ def evaluate(
 def training_parts(
     kernels: Kernels, *, task: Task, splits: Sequence[str], seed: int
 ) -> list[Kernels]:
-    """Return the kernels of each fit that `evaluate` asks for, fold by fold."""
+    """Return the kernels of each fit of `evaluate`, fold by fold."""
     used, design, _ = judged_runs(kernels, task)
     parts, _ = _possible(list(dict.fromkeys(splits)), used, design, seed)
     folds = [fold for of_split in parts.values() for fold in of_split]
@@ -348,7 +373,7 @@ def training_parts(
 def _possible(
     names: Sequence[str], kernels: Kernels, design: Design, seed: int
 ) -> tuple[dict[str, tuple[Split, ...]], dict[str, str]]:
-    """Return the folds of each split, and why others cannot be."""
+    """Return the folds of each split, and the reasons against the other splits."""
     vendor: Names | None = kernels.per_run("vendor") if "vendor" in kernels.keys else None
     folds = max(2, min(_FOLDS, len(design)))
     parts, reasons = {}, {}
@@ -369,7 +394,7 @@ def _rows(
 ) -> list[EvaluationRow]:
     rows = []
     for estimator, held in by_estimator.items():
-        # A baseline has to beat the sum of kernels only.
+        # A baseline is compared with the sum of kernels only.
         names = [] if estimator in baselines else [b for b in baselines if b in by_estimator]
         others = {b: by_estimator[b] for b in names}
         if estimator != "sum":

@@ -1,6 +1,6 @@
-"""Predictions of runs that had no part in the fit, what was true, and whose errors are smaller.
+"""Predictions of held-out runs, their measurements, and comparisons of their errors.
 
-Intervals of differences respect clusters: runs of one model, or device, err alike.
+Intervals of differences respect clusters: runs of one model, or device, have correlated errors.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ from errcomp.results import Estimate, FlatEstimate
 from errcomp.system.processes import map_jobs
 from errcomp.tables import Kernels
 
-#: Predicts the runs of a table that it has not seen.
+#: Predicts held-out runs.
 Predict = Callable[[Kernels], Predictions]
-#: Fits everything to the runs of the fit; returns what predicts, by the name of the estimator.
+#: Fits everything to the given runs; returns the functions that predict, by estimator.
 Make = Callable[[Kernels], Mapping[str, Predict]]
 
 
-#: Launches of this share of the kernels' time are worth a word: hidden or not, it is an error.
+#: Launches with this share of the kernels' time are noted, as hiding them or not is an error.
 _LAUNCHES_FROM = 0.05
 _PERCENT = {level: f"{100 * level:g}" for level in LEVELS}
 _LEVEL = 0.95
@@ -72,7 +72,7 @@ _RUNS = Rows(
 
 
 class _Runs(Part):
-    """A row for each run, without the quantiles; null where a band has no end."""
+    """One row per run, without the quantiles; null where a band has no end."""
 
     def write(self, held: HeldOut) -> Mapping[str, Any]:
         ends = {
@@ -89,7 +89,7 @@ class _Runs(Part):
             np.array([columns.pop(f"{end}_{percent}") for percent in _PERCENT.values()]).T
             for end in ("low", "high")
         )
-        # A band that was refused has no ends; one that was not has at least the lower one.
+        # A refused band has no ends; any other has at least a lower end.
         high = np.where(np.isnan(high) & ~np.isnan(low), np.inf, high)
         quantiles = np.full((len(low), len(QUANTILES)), np.nan)
         return {**columns, "low": low, "high": high, "quantiles": quantiles}
@@ -105,9 +105,9 @@ class HeldOut(Document):
     Attributes
     ----------
     run, group, device, model : ndarray of str
-        `group` is what was left out with the run.
+        `group` is the group that was held out with the run.
     measured, total, predicted : ndarray
-        End to end; sum of kernels; median predicted.
+        Measured end-to-end time, sum of kernels, predicted median.
     low, high : ndarray, shape (n, len(LEVELS))
         NaN where a band was refused.
     quantiles : ndarray, shape (n, len(QUANTILES))
@@ -150,11 +150,31 @@ class HeldOut(Document):
         return np.array([f"{d} / {m}" if d or m else r for r, d, m in known], dtype=object)
 
     def take(self, index: NDArray[Any]) -> Self:
-        """Return the runs at these positions, or under this mask."""
+        """Return the runs at these positions, or under this mask.
+
+        Examples
+        --------
+        >>> names, ones = np.array(["a", "b"], dtype=object), np.ones(2)
+        >>> bands = np.empty((2, 0))
+        >>> held = HeldOut(names, names, names, names, 2 * ones, ones, 3 * ones, bands, bands,
+        ...                bands, ones > 0)
+        >>> len(held.take(held.run == "a"))
+        1
+        """
         return type(self)(*(getattr(self, field.name)[index] for field in fields(self)))
 
     def naive(self) -> Self:
-        """Return the same runs with the sum of their kernels as the prediction, without bands."""
+        """Return the same runs with the sum of their kernels as the prediction, without bands.
+
+        Examples
+        --------
+        >>> names, ones = np.array(["a", "b"], dtype=object), np.ones(2)
+        >>> bands = np.empty((2, 0))
+        >>> held = HeldOut(names, names, names, names, 2 * ones, ones, 3 * ones, bands, bands,
+        ...                bands, ones > 0)
+        >>> held.naive().predicted.tolist()
+        [1.0, 1.0]
+        """
         without = {
             name: np.full_like(getattr(self, name), np.nan) for name in ("low", "high", "quantiles")
         }
@@ -165,12 +185,12 @@ class HeldOut(Document):
 
 @dataclass(frozen=True, slots=True)
 class Refused(Document):
-    """Runs that an estimator did not answer, and why.
+    """Runs that an estimator did not predict, and why.
 
     Attributes
     ----------
     split, estimator, held_out : str
-        `estimator` is empty where nothing could be fitted.
+        `estimator` is empty if nothing could be fitted.
     n : int
         Runs held out.
     reason : str
@@ -188,7 +208,7 @@ class Refused(Document):
 def judged_runs(kernels: Kernels, task: Task) -> tuple[Kernels, Design, tuple[str, ...]]:
     """Return the runs with a sum of kernels and a measurement, as kernels and as a design.
 
-    The design has no features: it says who shares device and model. The third value are the names
+    The design has no features; it gives device and model of each run. The third value is the names
     of the other runs.
 
     Raises
@@ -213,7 +233,7 @@ def judged_runs(kernels: Kernels, task: Task) -> tuple[Kernels, Design, tuple[st
 
 
 def known_of(kernels: Kernels, task: Task) -> dict[str, str]:
-    """Return by run what its kernels show: too slow ones, many launches, more memory than is."""
+    """Return by run the anomalies of its kernels: too slow, many launches, beyond memory."""
     runs = design_of(usable_runs(kernels, task)[0], task=task)
     slow = runs.x[:, runs.names.index("slow_kernels")]
     launches = runs.x[:, [runs.names.index(n) for n in KERNEL_LAUNCHES]].sum(axis=1)
@@ -233,9 +253,9 @@ def known_of(kernels: Kernels, task: Task) -> dict[str, str]:
 
 
 def hide_truth(kernels: Kernels, task: Task) -> Kernels:
-    """Return the kernels as they are known before the run: not measured end to end.
+    """Return the kernels without the measured time of their runs.
 
-    For a prediction the kernels have not been measured either.
+    For a prediction also without the measured time of the kernels.
     """
     part = kernels.take(np.arange(kernels.n))
     part.run_measured = np.full(part.n, np.nan)
@@ -255,7 +275,7 @@ def held_out(
     n_jobs: int | None,
     progress: Callable[[], None],
 ) -> tuple[dict[str, HeldOut], list[Refused]]:
-    """Fit without each group and predict it; by estimator, with what was refused."""
+    """Fit without each group and predict it; return predictions by estimator, and refusals."""
     by_estimator: dict[str, list[HeldOut]] = {}
     refused: list[Refused] = []
     fold = partial(_fold, make, kernels, design, name, estimators)
@@ -301,14 +321,14 @@ def _chosen(predictors: Mapping[str, Predict], wanted: Sequence[str] | None) -> 
     missing = [name for name in wanted or () if name not in predictors]
     if missing:
         raise InputError(
-            f"no estimator {describe_names(missing)} was fitted; there are "
+            f"no estimator {describe_names(missing)} was fitted. Fitted: "
             f"{describe_names(list(predictors))}"
         )
     return list(predictors) if wanted is None else wanted
 
 
 def _matched(predictions: Predictions, truth: Design, group: str, estimator: str) -> HeldOut:
-    """Put predictions and truth side by side, by the names of the runs."""
+    """Match predictions with the truth by the names of the runs."""
     position = {run: i for i, run in enumerate(predictions.run.tolist())}
     answered = [run for run in truth.run.tolist() if run in position]
     fine = len(answered) == len(truth) == len(predictions)
@@ -317,7 +337,7 @@ def _matched(predictions: Predictions, truth: Design, group: str, estimator: str
     bad = ~(np.isfinite(predicted) & (predicted > 0))
     if not fine or bad.any():
         raise InputError(
-            f"{estimator}, {group} held out: every run needs one prediction above 0, got "
+            f"{estimator}, {group} held out: each run needs one prediction above 0, got "
             f"{len(predictions)} predictions for {len(truth)} runs, and unusable ones for "
             f"{describe_names([str(run) for run in np.array(answered, dtype=object)[bad]])}"
         )
@@ -349,10 +369,10 @@ def _joined(pieces: Sequence[HeldOut]) -> HeldOut:
     )
 
 
-#: Fewer clusters tell too little of a difference.
+#: Fewest clusters for the interval of a difference.
 _FEWEST_CLUSTERS = 5
 
-#: Whose runs are alike. Where device and model are new at once, errors are shared within either:
+#: Clusters of runs. Where device and model are both new, errors are correlated within either, so
 #: both keys count. Vendors are too few to be clusters.
 _CLUSTERS = {
     "leave-model-out": ("model",),
@@ -365,7 +385,7 @@ _CLUSTERS = {
 
 @dataclass(frozen=True, slots=True)
 class Difference(Document):
-    """Mean error of an estimator in a split less that of another estimator, or in another split.
+    """Mean error of an estimator in a split minus that of another estimator, or another split.
 
     Attributes
     ----------
@@ -373,11 +393,11 @@ class Difference(Document):
     against : str
         The other estimator, or the other split.
     n : int
-        Runs that both answered.
+        Runs that both predicted.
     mean_ape, mean_ape_against : float
-        On these runs.
+        MAPE of each on these runs.
     difference : Estimate
-        The former less the latter, a fraction: -0.01 is one point less.
+        The first minus the second, a fraction: -0.01 is one point less.
     """
 
     KEYS: ClassVar = (
@@ -405,7 +425,7 @@ class Difference(Document):
 
 
 class _Cost(Part):
-    """The effect of knowing no device of a vendor; the two errors that it is of are known."""
+    """The effect of holding out a whole vendor; its two errors are stored elsewhere."""
 
     def write(self, transfer: VendorTransfer) -> Mapping[str, Any]:
         return plain_keys(transfer.cost.difference.to_row("cost_mean_ape_difference"))
@@ -433,7 +453,7 @@ class _Cost(Part):
 
 @dataclass(frozen=True, slots=True)
 class VendorTransfer(Document):
-    """What it costs to know no device of a vendor.
+    """The cost of holding out all devices of a vendor.
 
     Attributes
     ----------
@@ -441,15 +461,15 @@ class VendorTransfer(Document):
     n_unseen, n_seen : int
         Runs of the vendor, and of all others.
     unseen : float
-        Mean APE on the vendor's runs, all its devices left out.
+        Mean APE on the vendor's runs, with all its devices held out.
     seen : float
-        Mean APE on the runs of the other vendors, each device left out alone.
+        Mean APE on the runs of the other vendors, with each device held out alone.
     gap : float
-        ``unseen - seen``. Vendors differ in difficulty too, so that it is no effect; and there are
-        too few vendors for an interval.
+        ``unseen - seen``. Vendors also differ in difficulty, so it is not an effect. There are too
+        few vendors for an interval.
     cost : Difference
-        The effect: the vendor's runs with all its devices left out, against the same runs with
-        their own device left out alone.
+        The effect: the vendor's runs with all its devices held out, against the same runs with
+        only their own device held out.
     """
 
     KEYS: ClassVar = (
@@ -468,12 +488,12 @@ class VendorTransfer(Document):
 
 
 def clusters_of(split: str, held: HeldOut) -> dict[str, Names]:
-    """Return the clusters of the runs by the name of what they share; the first is the coarser."""
+    """Return the clusters of the runs by the name of their key, the coarser first."""
     return {name: getattr(held, name) for name in _CLUSTERS[split]}
 
 
 def figure_of(name: str, held: HeldOut, clusters: Mapping[str, Names], seed: int) -> Estimate:
-    """Compute a figure of the errors, with its interval over what the runs share."""
+    """Compute a metric of the errors, with its interval over the clusters."""
     ask = Request("default", 0.95, 9999, seed, dependence(dict(clusters), given=True))
     estimate = estimate_of(name, predicted=held.predicted, measured=held.measured, ask=ask)
     return replace(estimate, caveats=())
@@ -482,7 +502,7 @@ def figure_of(name: str, held: HeldOut, clusters: Mapping[str, Names], seed: int
 def mean_in_clusters(
     values: Floats, clusters: Mapping[str, Names], *, figure: str, level: float = 0.95
 ) -> Estimate:
-    r"""Mean of values of either sign, outcomes of one cluster being alike.
+    r"""Mean of signed values, with correlated values within a cluster.
 
     .. math:: \bar d \pm t_\nu \, s
 
@@ -496,7 +516,7 @@ def mean_in_clusters(
     drawn = dependence(dict(clusters), given=True)
     if drawn.reason or (drawn.units or n) < _FEWEST_CLUSTERS:
         words = drawn.words or f"{n} runs"
-        reason = drawn.reason or f"no interval from {words}: at least 5 are needed"
+        reason = drawn.reason or f"no interval: {words}, at least 5 are needed"
         return Estimate(figure, mean, method=reason, n=n, definition=definition)
     r, ones = values - mean, np.ones(n)
     spread = spreads_of(Cells(r, ones, ones, Single(float(r @ r), n, float(n))), drawn)[-1]
@@ -508,7 +528,7 @@ def mean_in_clusters(
 def difference(
     held: HeldOut, other: HeldOut, *, split: str, estimator: str, against: str
 ) -> Difference | None:
-    """Compare two sets of predictions on the runs that both have; None where there are none."""
+    """Compare two sets of predictions on their common runs; None without such runs."""
     position = {run: i for i, run in enumerate(other.run.tolist())}
     both = np.array([run in position for run in held.run.tolist()], dtype=bool)
     if not both.any():
@@ -523,33 +543,41 @@ def difference(
 
 
 def verdict(differences: Sequence[Difference]) -> str:
-    """Say which baselines were beaten, which perhaps, and which not."""
+    """Name the baselines that were beaten, possibly beaten, and not beaten."""
     parts = []
-    for phrase, side, chosen in (
-        ("beats {}", "lower", [d for d in differences if d.outcome == "better"]),
+    for phrase, each, chosen in (
         (
-            "below {} by no more than chance may give",
-            "lower",
+            "beats {}",
+            "{} ({} points lower)",
+            [d for d in differences if d.outcome == "better"],
+        ),
+        (
+            "{} (not significant)",
+            "{1} points lower than {0}",
             [d for d in differences if d.outcome == "undecided" and d.difference.value < 0],
         ),
         (
             "does not beat {}",
-            "higher",
+            "{} ({} points higher)",
             [d for d in differences if d.outcome != "better" and d.difference.value >= 0],
         ),
     ):
-        names = ", ".join(
-            f"{d.against} ({100 * abs(d.difference.value):.2f} points {side})" for d in chosen
-        )
+        names = ", ".join(each.format(d.against, _points(d.difference.value)) for d in chosen)
         if names:
             parts.append(phrase.format(names))
     return "; ".join(parts)
 
 
+def _points(value: float) -> str:
+    """Write the size of a difference in points, with the digit of its intervals."""
+    points = 100 * abs(value)
+    return f"{points:.1f}" if points >= 0.05 or not points else "less than 0.1"
+
+
 def vendor_transfers(
     estimator: str, unseen: HeldOut, by_device: HeldOut
 ) -> tuple[VendorTransfer, ...]:
-    """Compare runs of a vendor left out with runs of devices left out alone, vendor by vendor."""
+    """Compare, for each vendor, its runs with all its devices held out or only their own."""
     transfers = []
     of_run = dict(zip(unseen.run.tolist(), unseen.group.tolist(), strict=True))
     vendor = np.array([of_run.get(run, "") for run in by_device.run.tolist()], dtype=object)

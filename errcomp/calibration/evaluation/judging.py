@@ -1,4 +1,4 @@
-"""What held-out predictions of one estimator are worth: errors, bands, scores, abstention."""
+"""Evaluates held-out predictions of an estimator: errors, bands, scores, abstention."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from errcomp.metrics import figure
 from errcomp.metrics.bands import coverage_interval, interval_score
 from errcomp.results import VALUE, Estimate, FlatEstimate
 
-#: Row names of the figures, and their names in `errcomp.metrics`.
+#: Names of the metrics in rows, and in `errcomp.metrics`.
 _FIGURES = {
     "mean_ape": "mape",
     "median_ape": "median_ape",
@@ -60,7 +60,7 @@ _FIGURES = {
     "bias": "bias",
 }
 PERCENT = {level: f"{100 * level:g}" for level in LEVELS}
-#: Of all intervals here.
+#: Level of all intervals here.
 _LEVEL = 0.95
 _FIGURE_PARTS = tuple(FlatEstimate(name, name, _LEVEL, f"{name}_method") for name in _FIGURES)
 _SHARE = shape_of(Annotated[Share, Undefined])
@@ -75,9 +75,9 @@ _BAND: Mapping[str, tuple[str, Any]] = {
     "bands_{}": ("n", Count),
     "unbounded_{}": ("unbounded", Count),
 }
-#: Of the runs, in the goal for abstention.
+#: Share of the runs in the goal for abstention.
 _ANSWERED = 0.8
-#: A group of at least so many runs is told apart when less than that share of it is covered.
+#: A group with at least this number of runs is named when less than this share is covered.
 _GROUP_RUNS, _GROUP_COVERAGE = 5, 0.6
 _PIT_BINS = 10
 _WORST = 5
@@ -85,24 +85,24 @@ _WORST = 5
 
 @dataclass(frozen=True, slots=True)
 class BandRow:
-    """How the bands of one level did.
+    """Coverage, width and score of the bands of one level.
 
     Attributes
     ----------
     level : float
         Nominal coverage.
     n : int
-        Runs that got a band; the others were refused one.
+        Runs with a band; the bands of the others were refused.
     unbounded : int
         Bands among them without an upper end.
     coverage, coverage_low, coverage_high : float
-        Share of the runs inside, with a 95 % interval for outcomes that are alike in a cluster.
-        NaN without bands.
+        Share of the runs inside, with a 95 % interval for correlated runs of a cluster. NaN
+        without bands.
     mean_width : float
         Width as a share of the prediction, mean over the runs; infinite if one is unbounded.
     interval_score : float
-        As a share of the sum of kernels, mean over the runs; lower is better. That scale is the
-        same for all estimators: over its own prediction one that is too high would gain.
+        As a share of the sum of kernels, mean over the runs; lower is better. The sum is the same
+        for all estimators: dividing by its own prediction would favour one that predicts too much.
     """
 
     level: float
@@ -116,7 +116,7 @@ class BandRow:
 
 
 class _Coverage(Part):
-    """By level the share of a group's runs inside, with its interval."""
+    """By level, the share of a group's runs inside, with its interval."""
 
     def write(self, group: GroupRow) -> Mapping[str, Any]:
         columns: dict[str, Any] = {}
@@ -158,10 +158,10 @@ class GroupRow(Document):
     n : int
     mean_ape : float
     coverage : mapping of float to float
-        By level the share of its runs inside; NaN without bands.
+        By level, the share of its runs inside; NaN without bands.
     interval : mapping of float to (float, float)
-        95 % interval of that share, for runs that are alike on one device with one model: from 0
-        to 1 where the group is one such cell.
+        95 % interval of that share, for correlated runs of one model on one device: from 0 to 1
+        if the group has only one such cell.
     """
 
     KEYS: ClassVar = ("group", "n", "mean_ape", _Coverage())
@@ -175,7 +175,7 @@ class GroupRow(Document):
 
 @dataclass(frozen=True, slots=True)
 class RunError(Document):
-    """A run with its measured and predicted time, and the error as a share of the former."""
+    """A run with its measured and predicted time, and the error as a share of the measured."""
 
     run: str
     group: str
@@ -185,7 +185,7 @@ class RunError(Document):
 
 
 class _Figures(Part):
-    """Each figure with its ends and its method."""
+    """Each metric with its interval and its method."""
 
     def write(self, row: EvaluationRow) -> Mapping[str, Any]:
         columns: dict[str, Any] = {}
@@ -207,7 +207,7 @@ class _Figures(Part):
 
 
 class _Bands(Part):
-    """By level how the bands did."""
+    """By level, the results of the bands."""
 
     def write(self, row: EvaluationRow) -> Mapping[str, Any]:
         return plain_keys(
@@ -225,7 +225,7 @@ class _Bands(Part):
                 name: shape_of(type_).read(field.at(key.format(percent)))
                 for key, (name, type_) in _BAND.items()
             }
-            # Of bands without an end the mean has none either; without bands there is no mean.
+            # With unbounded bands the mean is infinite; without bands there is no mean.
             for name in ("mean_width", "interval_score"):
                 if math.isnan(values[name]) and values["unbounded"]:
                     values[name] = math.inf
@@ -241,7 +241,7 @@ class _Bands(Part):
 
 
 class _Abstention(Part):
-    """The error by the share answered: at some shares, at every one, and its area."""
+    """The error by the share answered: at some shares, at every share, and its area."""
 
     def write(self, row: EvaluationRow) -> Mapping[str, Any]:
         curve, n = row.abstention, row.answered.n
@@ -280,7 +280,7 @@ class _Abstention(Part):
 
 
 class _Against(Part):
-    """The comparisons of this row, which the document lists with those of the others."""
+    """The comparisons of this row; the document lists those of all rows together."""
 
     def write(self, row: EvaluationRow) -> Mapping[str, Any]:
         return {}
@@ -303,27 +303,27 @@ class EvaluationRow(Document):
     ----------
     split, estimator : str
     n, refused : int
-        Runs judged, and runs that were not answered.
+        Runs evaluated, and runs that were not predicted.
     uncalibrated : int
-        Of the runs judged those whose band was not calibrated: too few groups were left for it.
+        Evaluated runs whose band was not calibrated, because too few groups were left for it.
     figures : mapping of str to Estimate
-        ``mean_ape``, ``median_ape``, ``p90_ape``, ``max_ape`` and ``bias`` (predicted less
-        measured); an interval where a tested one exists, else the reason in ``method``.
+        ``mean_ape``, ``median_ape``, ``p90_ape``, ``max_ape`` and ``bias`` (predicted minus
+        measured). With an interval where a tested method exists; else ``method`` has the reason.
     bands : tuple of BandRow
         One per level.
     crps : float
         As a share of the sum of kernels, mean over the runs; lower is better. NaN without
         quantiles.
     pit : ndarray, shape (n,)
-        NaN without quantiles.
+        Probability integral transform of each run; NaN without quantiles.
     groups : tuple of GroupRow
         One per held-out group.
     against : tuple of Difference
-        Paired with the baselines on the same runs.
+        Comparisons with the baselines on the same runs.
     verdict : str
         Which baselines it beats.
     abstention : Abstention or None
-        Error against the share answered, surest first; None without bands.
+        Error against the share answered, most confident first; None without bands.
     answered : Estimate
         Mean APE of the 80 % (or, of equal widths, more) of the runs with the narrowest bands.
     worst : tuple of RunError
@@ -360,7 +360,7 @@ class EvaluationRow(Document):
 
     @property
     def beats_sum(self) -> bool | None:
-        """Whether it beats the sum of kernels; None where chance may explain the difference."""
+        """Whether it beats the sum of kernels; None if the difference is not significant."""
         against_sum = next((d for d in self.against if d.against == "sum"), None)
         if against_sum is None or against_sum.outcome == "better":
             return None if against_sum is None else True
@@ -368,7 +368,7 @@ class EvaluationRow(Document):
 
     @property
     def weak_groups(self) -> tuple[GroupRow, ...]:
-        """Groups of five or more runs of which the 90 % bands cover less than 60 %."""
+        """Groups of five or more runs, less than 60 % of them inside their 90 % bands."""
         return tuple(
             g for g in self.groups if g.n >= _GROUP_RUNS and g.coverage[0.9] < _GROUP_COVERAGE
         )
@@ -380,7 +380,20 @@ class EvaluationRow(Document):
         return tuple(np.histogram(known, bins=_PIT_BINS, range=(0, 1))[0].tolist())
 
     def band(self, level: float) -> BandRow:
-        """Return the row of a level."""
+        """Return the row of a level.
+
+        Examples
+        --------
+        >>> from errcomp.calibration import evaluate_composition
+        >>> from errcomp.tables import Kernels
+        >>> times = [1.0 + i for i in range(12)]
+        >>> runs = Kernels({"run": list("abcdefghijkl"), "kernel": ["gemm"] * 12,
+        ...                 "device": list("ABC") * 4, "measured": times,
+        ...                 "run_measured": [1.1 * time for time in times]}, unit="ms")
+        >>> found = evaluate_composition(runs, estimators=(), splits=["leave-device-out"])
+        >>> found.row("leave-device-out", "sum").band(0.9).level
+        0.9
+        """
         return self.bands[LEVELS.index(level)]
 
 
@@ -398,7 +411,7 @@ def judge(
     refused: int,
     seed: int,
 ) -> EvaluationRow:
-    """Judge held-out predictions of one estimator, and compare them with others on the same runs.
+    """Evaluate held-out predictions of an estimator and compare them on the same runs.
 
     Parameters
     ----------
@@ -407,9 +420,9 @@ def judge(
     others : mapping of str to HeldOut
         Baselines by name.
     refused : int
-        Runs that it did not answer.
+        Runs that it did not predict.
     seed : int
-        Of the bootstrap behind intervals.
+        Seed of the bootstrap of intervals.
     """
     clusters = clusters_of(split, held)
     against = tuple(
@@ -455,7 +468,7 @@ def covered(
         np.unique(labels[given].astype(str), return_inverse=True)[1] for labels in clusters.values()
     ]
     shares, lows, highs = zip(
-        *(coverage_interval(inside, code, confidence=confidence) for code in codes), strict=True
+        *(coverage_interval(inside, code, level=confidence) for code in codes), strict=True
     )
     return shares[0], min(lows), max(highs)
 
@@ -468,7 +481,7 @@ def _band(held: HeldOut, at: int, clusters: Mapping[str, Names]) -> BandRow:
         return BandRow(level, 0, 0, *([math.nan] * 5))
     part = held.take(given)
     low, high = part.low[:, at], part.high[:, at]
-    score = interval_score(low=low, high=high, observed=part.measured, level=level)
+    score = interval_score(low=low, high=high, measured=part.measured, level=level)
     return BandRow(
         level,
         n,
@@ -500,14 +513,14 @@ def _groups(held: HeldOut) -> tuple[GroupRow, ...]:
 def _abstention(
     held: HeldOut, clusters: Mapping[str, Names], seed: int
 ) -> tuple[Abstention | None, Estimate]:
-    """Return the curve, and the mean error of the 80 % with the narrowest bands."""
+    """Return the abstention curve, and the mean error of the 80 % with the narrowest bands."""
     given = ~np.isnan(held.width)
     if not given.any():
         none = Estimate("answered_mean_ape", math.nan, method="no bands to order the runs by")
         return None, none
     part = held.take(given)
     width = part.width
-    # Refused bands are the least sure: the share is of all runs.
+    # Refused bands count as the widest: the share is of all runs.
     wanted = min(answered(len(held), _ANSWERED), len(part))
     sure = width <= np.sort(width)[wanted - 1] * (1 + ROUNDING)
     labels = {key: values[given][sure] for key, values in clusters.items()}

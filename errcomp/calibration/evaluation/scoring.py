@@ -1,15 +1,15 @@
-r"""Scores of quantiles and bands: pinball loss, CRPS, PIT, what abstaining gains, and stacks.
+r"""Scores of quantiles and bands: pinball loss, CRPS, PIT, abstention, and stacks.
 
 A forecast is a row of quantiles :math:`Q(\tau_1) \le \dots \le Q(\tau_K)`. All scores here are
 proper: over many outcomes the true quantiles have the smallest expected score.
 
-A stack averages the quantiles of models (Vincentisation) with the weights that score best on runs
-whose group was left out:
+A stack averages the quantiles of models (Vincentisation) with the weights that score best on
+held-out groups:
 
 .. math:: Q(\tau) = \sum_m w_m \, Q_m(\tau), \qquad w_m \ge 0, \quad \sum_m w_m = 1
 
-Unlike an average of densities it keeps the shape of its members: two narrow bands that are apart
-become one narrow band between them, not one wide band over both.
+Unlike an average of densities it keeps the shape of its members: two separate narrow bands become
+one narrow band between them, not one wide band over both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from errcomp.calibration.design import QUANTILES, Floats
-from errcomp.errors import ErrcompError, InputError
+from errcomp.errors import ErrcompError, InputError, renamed
 
 __all__ = [
     "ROUNDING",
@@ -38,7 +38,7 @@ __all__ = [
     "stack_weights",
 ]
 
-#: Widths that differ by less than this share of themselves are equal.
+#: Widths with a smaller relative difference are equal.
 ROUNDING = 1e-9
 
 
@@ -48,7 +48,7 @@ def check_probabilities(q: Sequence[float]) -> Floats:
     Raises
     ------
     InputError
-        There are none, or they are not ascending, or not all in (0, 1).
+        No probabilities, or not ascending, or not all in (0, 1).
 
     Examples
     --------
@@ -56,7 +56,7 @@ def check_probabilities(q: Sequence[float]) -> Floats:
     [0.1, 0.5]
     """
     values = np.asarray(q, dtype=np.float64)
-    # Written so that NaN fails too.
+    # NaN must fail this condition, too.
     inside = values.ndim == 1 and len(values) > 0 and bool(((values > 0) & (values < 1)).all())
     if not (inside and (np.diff(values) > 0).all()):
         raise InputError(
@@ -67,11 +67,11 @@ def check_probabilities(q: Sequence[float]) -> Floats:
 
 
 def _forecasts(
-    quantiles: ArrayLike, observed: ArrayLike, q: Sequence[float]
+    quantiles: ArrayLike, measured: ArrayLike, q: Sequence[float]
 ) -> tuple[Floats, Floats, Floats]:
     probabilities = check_probabilities(q)
     forecast = np.asarray(quantiles, dtype=np.float64)
-    y = np.asarray(observed, dtype=np.float64)
+    y = np.asarray(measured, dtype=np.float64)
     if y.ndim != 1 or forecast.shape != (len(y), len(probabilities)):
         raise InputError(
             f"quantiles must have one row per outcome and one column per probability, shape "
@@ -80,18 +80,19 @@ def _forecasts(
     return forecast, y, probabilities
 
 
-def pinball(quantiles: ArrayLike, observed: ArrayLike, q: Sequence[float]) -> Floats:
+@renamed(observed="measured")
+def pinball(quantiles: ArrayLike, measured: ArrayLike, q: Sequence[float]) -> Floats:
     r"""Pinball (quantile) loss of each quantile.
 
     .. math:: \rho_\tau(y, Q) = \max\big(\tau (y - Q),\; (\tau - 1)(y - Q)\big)
 
-    Definition: an outcome above the quantile costs τ per unit, one below it 1 − τ. Misleads where
-    losses of different units or sizes are averaged: divide by one scale known beforehand.
+    Definition: an outcome above the quantile costs τ per unit, an outcome below it 1 − τ. Misleads
+    where losses of different units or sizes are averaged: divide by a scale known beforehand.
 
     Parameters
     ----------
     quantiles : array_like, shape (n, K)
-    observed : array_like, shape (n,)
+    measured : array_like, shape (n,)
         In the unit of the quantiles.
     q : sequence of float, length K
         Probabilities, ascending, in (0, 1).
@@ -104,7 +105,7 @@ def pinball(quantiles: ArrayLike, observed: ArrayLike, q: Sequence[float]) -> Fl
     Raises
     ------
     InputError
-        Shapes do not fit each other, or q are no ascending probabilities.
+        Shapes do not fit each other, or q are not ascending probabilities.
 
     References
     ----------
@@ -116,18 +117,18 @@ def pinball(quantiles: ArrayLike, observed: ArrayLike, q: Sequence[float]) -> Fl
     >>> pinball([[1.0, 2.0]], [4.0], q=[0.5, 0.9]).tolist()
     [[1.5, 1.8]]
     """
-    forecast, y, probabilities = _forecasts(quantiles, observed, q)
+    forecast, y, probabilities = _forecasts(quantiles, measured, q)
     above = y[:, None] - forecast
     return np.maximum(probabilities * above, (probabilities - 1) * above)
 
 
 def grid_weights(q: Sequence[float]) -> Floats:
-    r"""Return how much of (0, 1) each probability stands for: up to the middle to its neighbours.
+    r"""Return the weight of each probability: the share of (0, 1) closest to it.
 
     .. math:: w_k = (\tau_{k+1} - \tau_{k-1}) / 2
 
-    and from 0, up to 1 at the ends; the weights add up to 1. An average over a grid that is denser
-    in the tails would otherwise weigh the tails more.
+    and from 0, or up to 1, at the ends; the weights add up to 1. Without weights, a grid that is
+    denser in the tails would weigh the tails more.
 
     Parameters
     ----------
@@ -141,7 +142,7 @@ def grid_weights(q: Sequence[float]) -> Floats:
     Raises
     ------
     InputError
-        q are no ascending probabilities.
+        q are not ascending probabilities.
 
     Examples
     --------
@@ -153,24 +154,25 @@ def grid_weights(q: Sequence[float]) -> Floats:
     return np.diff(np.concatenate([[0.0], middles, [1.0]]))
 
 
-def crps_from_quantiles(quantiles: ArrayLike, observed: ArrayLike, q: Sequence[float]) -> Floats:
+@renamed(observed="measured")
+def crps_from_quantiles(quantiles: ArrayLike, measured: ArrayLike, q: Sequence[float]) -> Floats:
     r"""Continuous ranked probability score, from quantiles.
 
     .. math:: \mathrm{CRPS} = 2 \int_0^1 \rho_\tau\big(y, Q(\tau)\big)\, d\tau
               \approx 2 \sum_k w_k\, \rho_{\tau_k}\big(y, Q(\tau_k)\big)
 
-    Definition: the absolute error of a forecast that is a distribution; of one without spread it
-    *is* the absolute error. Lower is better; proper for any weights. On the grid
+    Definition: the absolute error, generalised to a forecast that is a distribution; without spread
+    it *is* the absolute error. Lower is better; proper for any weights. On the grid
     `errcomp.calibration.design.QUANTILES` a normal forecast is scored within 3 % of its closed
     form for outcomes within three standard deviations.
 
-    Misleads far outside the grid, where only the outermost quantiles speak, and where scores of
+    Misleads far outside the grid, where only the outermost quantiles count, and where scores of
     short and long runs are averaged in units of time: divide by the sum of kernels.
 
     Parameters
     ----------
     quantiles : array_like, shape (n, K)
-    observed : array_like, shape (n,)
+    measured : array_like, shape (n,)
         In the unit of the quantiles.
     q : sequence of float, length K
         Probabilities, ascending, in (0, 1).
@@ -183,7 +185,7 @@ def crps_from_quantiles(quantiles: ArrayLike, observed: ArrayLike, q: Sequence[f
     Raises
     ------
     InputError
-        Shapes do not fit each other, or q are no ascending probabilities.
+        Shapes do not fit each other, or q are not ascending probabilities.
 
     References
     ----------
@@ -196,28 +198,29 @@ def crps_from_quantiles(quantiles: ArrayLike, observed: ArrayLike, q: Sequence[f
     >>> crps_from_quantiles([[2.0, 2.0, 2.0]], [5.0], q=[0.1, 0.5, 0.9]).round(6).tolist()
     [3.0]
     """
-    return 2 * pinball(quantiles, observed, q) @ grid_weights(q)
+    return 2 * pinball(quantiles, measured, q) @ grid_weights(q)
 
 
-def pit_from_quantiles(quantiles: ArrayLike, observed: ArrayLike, q: Sequence[float]) -> Floats:
-    r"""Probability integral transform: where each outcome stands in its forecast.
+@renamed(observed="measured")
+def pit_from_quantiles(quantiles: ArrayLike, measured: ArrayLike, q: Sequence[float]) -> Floats:
+    r"""Probability integral transform: the position of each outcome in its forecast.
 
     .. math:: u_i = F_i(y_i)
 
     Definition: interpolated linearly between the two quantiles around the outcome. Outside the
-    grid nothing is known but the tail: the middle of the tail is returned, :math:`\tau_1 / 2`
-    below and :math:`(1 + \tau_K) / 2` above. Where the outcome equals several quantiles (a
-    forecast with a step), the middle of their probabilities.
+    grid it is the middle of the tail, :math:`\tau_1 / 2` below and :math:`(1 + \tau_K) / 2` above.
+    If the outcome equals several quantiles (a forecast with a step), it is the middle of their
+    probabilities.
 
-    Uniform on (0, 1) over many outcomes if the forecasts are right; a U shape says that they are
-    too narrow, a hump that they are too wide, a slope that they are biased. Misleads alone:
-    forecasts that know nothing of a run but the law of all runs are uniform too.
+    Uniform on (0, 1) over many outcomes if the forecasts are right. A U shape shows that they are
+    too narrow, a hump that they are too wide, a slope that they are biased. Misleads on its own:
+    forecasts that give every run the distribution of all runs are uniform, too.
 
     Parameters
     ----------
     quantiles : array_like, shape (n, K)
         Ascending in every row.
-    observed : array_like, shape (n,)
+    measured : array_like, shape (n,)
         In the unit of the quantiles.
     q : sequence of float, length K
         Probabilities, ascending, in (0, 1).
@@ -230,7 +233,7 @@ def pit_from_quantiles(quantiles: ArrayLike, observed: ArrayLike, q: Sequence[fl
     Raises
     ------
     InputError
-        Shapes do not fit each other, q are no ascending probabilities, or quantiles descend.
+        Shapes do not fit each other, q are not ascending probabilities, or quantiles descend.
 
     References
     ----------
@@ -243,7 +246,7 @@ def pit_from_quantiles(quantiles: ArrayLike, observed: ArrayLike, q: Sequence[fl
     >>> pit_from_quantiles([[1.0, 2.0, 3.0]] * 3, [2.5, 0.0, 9.0], q=[0.2, 0.5, 0.8]).tolist()
     [0.65, 0.1, 0.9]
     """
-    forecast, y, probabilities = _forecasts(quantiles, observed, q)
+    forecast, y, probabilities = _forecasts(quantiles, measured, q)
     if (np.diff(forecast, axis=1) < 0).any():
         at = int(np.argmax((np.diff(forecast, axis=1) < 0).any(axis=1)))
         raise InputError(f"quantiles must ascend in every row, got {forecast[at]} in row {at + 1}")
@@ -252,7 +255,7 @@ def pit_from_quantiles(quantiles: ArrayLike, observed: ArrayLike, q: Sequence[fl
     last = len(probabilities) - 1
     left, right = np.clip(below - 1, 0, last), np.clip(below, 0, last)
     rows = np.arange(len(y))
-    # Equal where the outcome is outside the grid; a step is replaced below.
+    # The two are equal where the outcome is outside the grid; a step is replaced below.
     gap = forecast[rows, right] - forecast[rows, left]
     part = (y - forecast[rows, left]) / np.where(gap > 0, gap, 1.0)
     pit = probabilities[left] + part * (probabilities[right] - probabilities[left])
@@ -265,17 +268,17 @@ def pit_from_quantiles(quantiles: ArrayLike, observed: ArrayLike, q: Sequence[fl
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Abstention:
-    """Error against the share of runs answered, surest first.
+    """Error against the share of runs answered, most confident first.
 
     Attributes
     ----------
     share : ndarray, shape (n,)
-        1/n, 2/n, …, 1: of the runs.
+        Shares of the runs: 1/n, 2/n, …, 1.
     mean_error : ndarray, shape (n,)
         Mean error of that share of the runs.
     area : float
-        Mean of ``mean_error`` over all shares. Where the width says nothing of the error it is
-        about the last of ``mean_error``; the less, the more abstaining gains.
+        Mean of ``mean_error`` over all shares. If widths are unrelated to errors it is about the
+        last value of ``mean_error``; the smaller, the more abstention helps.
     """
 
     share: Floats
@@ -283,12 +286,18 @@ class Abstention:
     area: float
 
     def at(self, share: float) -> float:
-        """Return the mean error where at least this share is answered.
+        """Return the mean error when at least this share is answered.
 
         Raises
         ------
         InputError
             The share is not in (0, 1].
+
+        Examples
+        --------
+        >>> curve = abstention_curve([0.1, 0.9, 0.2], [0.5, 3.0, 1.0])
+        >>> round(curve.at(0.6), 3)
+        0.15
         """
         if not 0 < share <= 1:
             raise InputError(f"the share answered must be above 0 and at most 1, got {share!r}")
@@ -296,7 +305,7 @@ class Abstention:
 
 
 def answered(n: int, share: float) -> int:
-    """Return how many of n are at least this share: the smallest whole number.
+    """Return the smallest number of n runs that is at least this share.
 
     Examples
     --------
@@ -308,22 +317,21 @@ def answered(n: int, share: float) -> int:
 
 
 def abstention_curve(error: ArrayLike, width: ArrayLike) -> Abstention:
-    r"""Return the mean error of the runs answered when those of the widest bands are refused.
+    r"""Return the mean error of the answered runs when those with the widest bands are refused.
 
     .. math:: E(k) = \frac{1}{k} \sum_{i \le k} e_{(i)}, \qquad w_{(1)} \le w_{(2)} \le \dots
 
-    Definition: ordered by the width alone, never by the truth. Of equal widths (up to rounding)
-    none is surer than the others: each counts with their mean error.
+    Definition: ordered by the width alone, never by the truth. Runs of equal width (up to rounding)
+    count with their mean error.
 
-    Misleads where widths are compared that were not known before the truth was: they must come
-    from fits without the runs judged.
+    Misleads unless the widths come from fits without these runs.
 
     Parameters
     ----------
     error : array_like, shape (n,)
-        Of each run, e.g. its absolute percentage error.
+        Error of each run, e.g. its absolute percentage error.
     width : array_like, shape (n,)
-        Of its band, relative to its prediction; infinite where there is no bound.
+        Width of its band, relative to its prediction; infinite without a bound.
 
     Returns
     -------
@@ -355,7 +363,7 @@ def abstention_curve(error: ArrayLike, width: ArrayLike) -> Abstention:
         at = int(np.argmax(np.isnan(errors) | np.isnan(widths)))
         raise InputError(
             f"error and width must be numbers, got {errors[at]} and {widths[at]} in row {at + 1}. "
-            "Leave out runs that have no band."
+            "Drop runs without a band."
         )
     order = np.argsort(widths, kind="stable")
     ordered = widths[order]
@@ -366,9 +374,9 @@ def abstention_curve(error: ArrayLike, width: ArrayLike) -> Abstention:
     return Abstention(count / len(errors), curve, float(curve.mean()))
 
 
-#: How much of equal weights is mixed in: the share of these that did best in groups left out.
+#: Shares of equal weights to mix in; the best share on held-out groups is taken.
 _SHRINKAGE = (1.0, 0.75, 0.5, 0.25, 0.0)
-#: With fewer, leaving one out says nothing of the weights: equal ones.
+#: With fewer groups the weights are equal.
 _FEWEST_GROUPS = 3
 
 
@@ -378,9 +386,9 @@ def combined(quantiles: Mapping[str, Floats], weights: Mapping[str, float]) -> F
     Parameters
     ----------
     quantiles : mapping of str to ndarray, shape (n, K)
-        Of each member.
+        Quantiles of each member.
     weights : mapping of str to float
-        Of the same members, not negative, adding up to 1.
+        Weights of the same members, not negative, adding up to 1.
 
     Returns
     -------
@@ -404,14 +412,13 @@ def stack_weights(
               \rho_{\tau_k}\Big(y_i, \sum_m w_m Q_{m,i}(\tau_k)\Big), \qquad
               w = (1 - s)\, \hat w + s / M
 
-    over :math:`w \ge 0, \sum w = 1`, with the pinball loss ρ and the share v of (0, 1) for which
-    each probability stands (so that the loss is half the CRPS). It is a linear programme, solved
-    exactly. The shrinkage s towards equal weights is the one of 0, ¼, ½, ¾ and 1 that scores best
-    where each group is left out in turn; of equal scores the largest. With fewer than 3 groups the
-    weights are equal.
+    over :math:`w \ge 0, \sum w = 1`, with the pinball loss ρ and the weight v of each probability
+    (see `grid_weights`; the loss is half the CRPS). It is a linear programme, solved exactly. The
+    shrinkage s towards equal weights is 0, ¼, ½, ¾ or 1, whichever scores best when each group is
+    held out in turn (the largest of equals). With fewer than 3 groups the weights are equal.
 
     In simulations of 3 to 20 groups the expected loss on new groups was at most 2 % above that of
-    equal weights where these are best, and at most 4 % above that of the best member where one is
+    equal weights where these are best, and at most 4 % above that of the best member where that is
     far better (`tests/statistical/test_calibration_evaluation.py`).
 
     Misleads where the quantiles come from fits that saw the runs: the member that overfits most
@@ -422,9 +429,9 @@ def stack_weights(
     out_of_fold : array_like, shape (M, n, K)
         Quantiles of each member for runs whose group was not in its fit.
     y : array_like, shape (n,)
-        What came true, on the same scale.
+        Outcomes, on the same scale.
     groups : array_like, shape (n,)
-        What was left out together, e.g. the device or the model of each run.
+        Groups held out together, e.g. the device or the model of each run.
     q : sequence of float, length K
         Probabilities, ascending, in (0, 1).
 
@@ -460,7 +467,7 @@ def stack_weights(
     n_groups = int(code.max()) + 1
     if members == 1 or n_groups < _FEWEST_GROUPS:
         return equal
-    # With weights that add up to 1 the truth can be taken off the members.
+    # As weights add up to 1, the truth can be subtracted from the members.
     apart = quantiles - truth[:, None]
     shrinkage = np.asarray(_SHRINKAGE)
     loss = np.zeros(len(shrinkage))
@@ -469,7 +476,7 @@ def stack_weights(
         best = _best_weights(apart[:, ~held], probabilities)
         for i, s in enumerate(shrinkage):
             loss[i] += _loss((1 - s) * best + s * equal, apart[:, held], probabilities)
-    # Rounding must not decide between equal scores: the first is the most cautious.
+    # Rounding errors must not decide between equal scores: the first is the most cautious.
     s = shrinkage[int(np.argmax(loss <= loss.min() * (1 + 1e-9)))]
     weights: Floats = (1 - s) * _best_weights(apart, probabilities) + s * equal
     return weights
@@ -494,8 +501,8 @@ def _checked(
         at = int(np.argmax(bad))
         raise InputError(
             f"stacking needs finite outcomes and quantiles, got outcome {truth[at]} and quantiles "
-            f"{quantiles[:, at].ravel()[:3]} in row {at + 1} ({bad.sum()} rows in all). Leave out "
-            "runs that a member does not answer."
+            f"{quantiles[:, at].ravel()[:3]} in row {at + 1} ({bad.sum()} rows in all). Drop runs "
+            "that a member does not predict."
         )
     code = np.unique(labels.astype(str), return_inverse=True)[1].astype(np.int64)
     return quantiles, truth, code, probabilities
@@ -509,12 +516,12 @@ def _loss(weights: Floats, apart: Floats, q: Sequence[float]) -> float:
 
 
 def _best_weights(apart: Floats, q: Sequence[float]) -> Floats:
-    r"""Solve the linear programme by its dual, which has one row per member only.
+    r"""Solve the linear programme by its dual, which has only one row per member.
 
     .. math:: \max_{a, b} b \quad\text{s.t.}\quad \sum_i a_i X_{m,i} + b \le 0, \qquad
               -v_i (1 - \tau_i) \le a_i \le v_i \tau_i
 
-    with X the quantiles less the truth; its shadow prices are the weights.
+    with X the quantiles minus the truth; its shadow prices are the weights.
     """
     from scipy.optimize import linprog
 
@@ -533,7 +540,7 @@ def _best_weights(apart: Floats, q: Sequence[float]) -> Floats:
         method="highs-ds",
     )
     if solved.status != 0:
-        raise ErrcompError(f"the weights of the stack were not found: {solved.message}")
+        raise ErrcompError(f"the solver found no weights for the stack: {solved.message}")
     weights = np.clip(-solved.ineqlin.marginals, 0.0, None)
     shares: Floats = weights / weights.sum()
     return shares

@@ -1,7 +1,7 @@
-"""Which runs are held out: whole models, devices, both at once, whole vendors, or runs at random.
+"""Which runs are held out: whole models, devices, both at once, whole vendors, or random runs.
 
-A model that is used on new devices must be judged on devices that it has not seen. Runs held out
-at random share device and model with runs of the fit, and flatter.
+A model for new devices must be evaluated on held-out devices. Random held-out runs share device and
+model with runs of the fit, so their errors are too small.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.calibration.design import Design, Names
-from errcomp.calibration.features import figures_of
+from errcomp.calibration.devices import figures_of
 from errcomp.errors import InputError, describe_names, offer
 
 __all__ = ["SPLITS", "Split", "check_split", "split", "vendor_of", "vendors_of"]
@@ -32,8 +32,8 @@ SplitName: TypeAlias = Literal[
 ]
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 
-#: Words in names of devices that are not in `errcomp.calibration.features`. Whole words only:
-#: A100 is not A1000, and the M1 of one maker no Tesla M of another.
+#: Words in names of devices that are not in `errcomp.calibration.devices`. Whole words only: A100
+#: is not A1000, and Apple's M1 is not NVIDIA's Tesla M.
 _MAKERS = {
     "NVIDIA": r"nvidia|geforce|quadro|tesla|titan|jetson|dgx|rtx\d*[a-z]*|gtx\d*[a-z]*|"
     r"(k40|k80|m40|m60|p4|p40|p100|v100|t4|l4|l20|l40|a2|a10|a16|a30|a40|a100|a800|a[456]000|"
@@ -56,8 +56,8 @@ class Split:
     held_out : str
         Name of the group: a model, a device, ``"device / model"``, a vendor or ``"fold 3"``.
     train, test : ndarray of int
-        Positions of the runs to fit on and of those to judge, ascending. ``train`` is empty only
-        where a device and a model are left out together and every run shares one of them.
+        Positions of the runs to fit and of those to evaluate, ascending. ``train`` is empty only
+        if a device and a model are held out together and every run shares either.
     """
 
     held_out: str
@@ -66,7 +66,7 @@ class Split:
 
 
 def vendor_of(device: str) -> str | None:
-    """Return who made a device, from its name; None where the name does not tell.
+    """Return the vendor of a device, from its name; None if the name does not show it.
 
     Parameters
     ----------
@@ -76,8 +76,8 @@ def vendor_of(device: str) -> str | None:
     Returns
     -------
     str or None
-        A processor of unknown make (``"cpu"``) is of the vendor ``"CPU"``. None also where the
-        name has words of several makers.
+        A processor of unknown make (``"cpu"``) has the vendor ``"CPU"``. None also if the name
+        has words of several vendors.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def vendor_of(device: str) -> str | None:
     words = re.findall(r"[A-Za-z0-9]+", device)
     makers = [maker for maker, pattern in _PATTERNS.items() if any(map(pattern.fullmatch, words))]
     named = [maker for maker in makers if maker.lower() in map(str.lower, words)]
-    # The maker's own name decides over that of a product: "NVIDIA Titan", "AMD A10".
+    # The vendor's name takes precedence over a product's: "NVIDIA Titan", "AMD A10".
     chosen = named or makers
     if not chosen and any(word.lower() == "cpu" for word in words):
         return "CPU"
@@ -98,7 +98,7 @@ def vendor_of(device: str) -> str | None:
 
 
 def vendors_of(device: Names, vendor: Names | None = None) -> Names:
-    """Return the vendor of each run: from the key ``vendor`` where given, else from the device.
+    """Return the vendor of each run: from the key ``vendor`` if given, else from the device.
 
     Parameters
     ----------
@@ -113,7 +113,7 @@ def vendors_of(device: Names, vendor: Names | None = None) -> Names:
     Raises
     ------
     InputError
-        The vendor of a device is not known; names the devices.
+        The vendor of a device is unknown; the message names the devices.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def vendors_of(device: Names, vendor: Names | None = None) -> Names:
     )
     if unknown:
         raise InputError(
-            f"the vendor of {_count(len(unknown), 'device')} is not known: "
+            f"the vendor of {_count(len(unknown), 'device')} is unknown: "
             f"{describe_names([name or '(no name)' for name in unknown])}. Add a column vendor "
             "to the table."
         )
@@ -154,7 +154,7 @@ leave-vendor-out, random
 def split(
     design: Design, name: str, *, vendor: Names | None = None, folds: int = 10, seed: int = 0
 ) -> tuple[Split, ...]:
-    """Divide runs into those to fit on and those to judge, once per group held out.
+    """Divide runs into those to fit and those to evaluate, once per held-out group.
 
     Every run is held out exactly once.
 
@@ -163,12 +163,12 @@ def split(
     design : Design
         Its devices and models are the groups.
     name : str
-        One of ``SPLITS``. ``"leave-model-and-device-out"`` holds the runs of one model on one
-        device out and fits on those that share neither.
+        One of ``SPLITS``. ``"leave-model-and-device-out"`` holds out the runs of one model on one
+        device and fits to those that share neither.
     vendor : ndarray of str, shape (n,), optional
-        Of each run; without it from the names of the devices. Only for ``"leave-vendor-out"``.
+        Of each run; by default from the names of the devices. Only for ``"leave-vendor-out"``.
     folds : int
-        Only for ``"random"``: sizes of the folds differ by one run at most.
+        Only for ``"random"``: sizes of the folds differ by at most one run.
     seed : int
         Only for ``"random"``.
 
@@ -180,13 +180,13 @@ def split(
     Raises
     ------
     InputError
-        There is no such split, a run has no device or model, the vendor of a device is not known,
+        The split does not exist, a run has no device or model, the vendor of a device is unknown,
         or there are too few groups; the message says how many are needed.
 
     Notes
     -----
-    Misleads where groups are no strangers: two sizes of one network, one device under two names.
-    What is left out then is still half in the fit.
+    Misleads where groups are related: two sizes of one network, one device under two names. The fit
+    then has seen the held-out group in part.
 
     Examples
     --------
@@ -234,8 +234,8 @@ def _insist(groups: Sequence[Any], word: str, name: str) -> None:
     if len(groups) < 2:
         only = f": {describe_names([str(group) for group in groups])}" if len(groups) else ""
         raise InputError(
-            f"{name} needs runs of at least 2 {word}s, there {'is' if len(groups) == 1 else 'are'} "
-            f"{len(groups)}{only}. Add runs of another {word}, or choose another split."
+            f"{name} needs runs of at least 2 {word}s, got {len(groups)}{only}. Add runs of "
+            f"another {word}, or choose another split."
         )
 
 
@@ -262,8 +262,8 @@ def _leave_both_out(device: Names, model: Names, name: str) -> tuple[Split, ...]
 def _random(n: int, folds: int, seed: int) -> tuple[Split, ...]:
     if not 2 <= folds <= n:
         raise InputError(
-            f"a random split in {folds} folds needs at least {max(folds, 2)} runs and 2 folds, "
-            f"there {'is' if n == 1 else 'are'} {_count(n, 'run')}. Add runs, or take fewer folds."
+            f"a random split in {folds} folds needs at least {max(folds, 2)} runs and 2 folds, got "
+            f"{_count(n, 'run')}. Add runs, or use fewer folds."
         )
     order = np.random.default_rng(seed).permutation(n)
     fold = np.empty(n, dtype=np.int64)

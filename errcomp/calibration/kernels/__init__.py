@@ -1,4 +1,4 @@
-r"""Phase 1: predicted kernels corrected by what was measured of kernels like them."""
+r"""Corrections of predicted kernels, learnt from measurements of similar kernels."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from errcomp.tables.table import Behind
 
 
-#: Below this share of the device's floor a prediction says nothing of the kernel.
+#: A prediction below this share of the device's floor carries no information.
 _BELOW_FLOOR = 0.25
 _PARTS = ("ratio", "time")
 
@@ -36,45 +36,46 @@ class KernelCorrection:
     .. math:: \ln \frac{m_i}{p_i} = \alpha_c + \delta_d + \gamma_{cf} + \gamma_{cd}
         + \beta_c (\ln p_i - \bar z_c) + \rho_{cdr} + \varepsilon_i
 
-    with measured m and predicted p of one instance, class c, device d of family f, run r. A class
-    is a kernel class in one mode, where the table has a mode: training adds backward passes to
-    the same names. All effects are shrunken by variances that are fitted with them (empirical
-    Bayes, restricted likelihood); every class has its own spread, shrunken to those of the
-    others. Errors are Student t with four degrees of freedom: one absurd kernel does not move its
-    class. Within a run, kernels of a class count by their time, count · predicted, but for no
-    more than Kish's effective number of kernels; runs count equally unless they hold few kernels.
-    Slopes come from sizes within runs alone, shrunken to 0 with a standard deviation of 0.01, and
-    hold within the sizes measured.
+    with measured m and predicted p of one instance, class c, device d of family f, run r. If the
+    table has a mode, a class is a kernel class in one mode: training adds backward passes under the
+    same names. All effects are shrunken by variances that are fitted with them (empirical Bayes,
+    restricted likelihood). Every class has its own spread, shrunken to those of the others. Errors
+    are Student t with four degrees of freedom, so that outliers do not change their class. Within a
+    run, kernels of a class count by their time, count · predicted, up to Kish's effective number of
+    kernels; runs count equally unless they have few kernels. Slopes come only from sizes within
+    runs, are shrunken to 0 with a standard deviation of 0.01, and are valid within the measured
+    sizes.
 
-    A prediction of 0, or one as small as those of the fit that were below a quarter of both the
-    floor (the 5 % quantile of the measured times) and their own measurement, has no ratio: the
-    typical time of such kernels, pooled in the same way, stands in for it.
+    A prediction of 0 has no ratio, and one far below a launch has no useful one: as small as
+    predictions of the fit that were below a quarter of both the floor (the 5 % quantile of the
+    measured times) and their own measurement. Such kernels get their typical time instead, pooled
+    in the same way.
 
-    The level of each kernel says what its correction rests on:
+    The level of each kernel names the basis of its correction:
 
     ======  ======================================================================================
     exact   this kernel (class, name and shape; without shapes the predicted time) on this device
     class   kernels of its class on this device
     device  this device over all classes, and the class on other devices if it was measured there
-    global  the device was not measured: the class over all devices (its family first), or, for a
-            class that was not measured, all kernels
-    none    not corrected: of such predictions (times, or 0) none was measured at all
+    global  the device was not measured: the class over all devices (its family first), or all
+            kernels for a class that was not measured
+    none    not corrected: no kernel with such a prediction (a time, or 0) was measured
     ======  ======================================================================================
 
-    Knowing less is a wider band: the spread of a kernel grows where it was not measured itself,
-    where its class was not measured on the device, and again where the class was not measured
-    anywhere, or the device was not.
+    With less information bands are wider: the spread of a kernel grows if it was not measured
+    itself, if its class was not measured on the device, and again if the class or the device was
+    not measured at all.
 
     Parameters
     ----------
     family : str, optional
-        Key that says to which family a device belongs, e.g. ``"vendor"`` or ``"architecture"``;
-        without it devices borrow from all.
+        Key with the family of a device, e.g. ``"vendor"`` or ``"architecture"``. Without it
+        devices borrow from all others.
 
     Attributes
     ----------
     unit_ : str or None
-        Of the times of the fit.
+        Unit of the times of the fit.
     n_ : int
         Kernels used.
     dropped_ : tuple of Dropped
@@ -82,20 +83,20 @@ class KernelCorrection:
 
     Notes
     -----
-    Valid where new kernels are like those measured: same predictor, same way of measuring. In
-    simulations of the model 90 % bands of single kernels cover 90 %; on the NeuSight table about
-    87 %, for models as for devices that were not in the fit. The typical (median) error of its
-    modelled kernels falls from 17 % to 8 % on new models and 11 % on new devices; that of a run's
-    sum of kernels only from 5.9 % to 4.5 % and 5.6 %, and its mean from 8.0 % to 7.5 % and
-    *8.4 %*, no better on new devices: what is left belongs to runs. For the same reason 90 %
-    bands of sums cover 84 % on new models (94 % on new devices, where they are twice as wide).
+    Valid where new kernels are like the measured ones: same predictor, same way of measuring. In
+    simulations of the model 90 % bands of single kernels cover 90 %. On the NeuSight table they
+    cover about 87 %, for held-out models as for held-out devices. There the median error of its
+    modelled kernels falls from 17 % to 8 % on new models and to 11 % on new devices. The median
+    error of a run's sum of kernels falls only from 5.9 % to 4.5 % and 5.6 %; its mean goes from
+    8.0 % to 7.5 % on new models and to *8.4 %* on new devices, which is no better: the remaining
+    error belongs to runs. For the same reason 90 % bands of sums cover 84 % on new models (94 % on
+    new devices, where they are twice as wide).
 
     Misleads where errors belong to a run rather than to its kernels (a device that lowered its
-    clock, a run short of memory): these go into the class, and the next run is corrected for what
-    it will not do. Typical times mislead for large operators that the predictor leaves out: 48 %
-    of their time is within its 90 % band there. A class of a device or mode that is written
-    otherwise in a new table is a class that was not measured. Where the table has no device, all
-    of it is one device.
+    clock, a run short of memory): the class absorbs them, and the next run is corrected for an
+    effect that it lacks. Typical times mislead for large operators that the predictor leaves out:
+    there 48 % of their time is within its 90 % band. A class, device or mode that is spelled
+    differently in a new table counts as not measured. A table without devices is one device.
 
     References
     ----------
@@ -150,14 +151,21 @@ class KernelCorrection:
         Parameters
         ----------
         kernels : Kernels, KernelRows or dataframe
-            Rows in an engine (a lazy frame, a DuckDB relation, Dask, Spark) stay there; see
-            `errcomp.tables.engine.kernels.KernelRows` for what is exact then.
+            Rows in an engine (a lazy frame, a DuckDB relation, Dask, Spark) stay there;
+            `errcomp.tables.engine.kernels.KernelRows` says which results are exact then.
 
         Raises
         ------
         InputError
-            Nothing was predicted, or nothing measured; kernels of several tools; the key of the
-            family does not exist, or a device has several.
+            No kernel has both times, kernels are of several tools, or the key of the family does
+            not exist or has several values for a device.
+
+        Examples
+        --------
+        >>> kernels = Kernels({"run": list("abcd"), "kernel": ["k"] * 4, "device": ["T4"] * 4,
+        ...                    "predicted": [1.0, 2.0, 3.0, 4.0], "measured": [1.2, 2.4, 3.6, 4.8]})
+        >>> KernelCorrection().fit(kernels).n_
+        4
         """
         kernels = kernels_of(kernels, self.family)
         behind = kernels.behind
@@ -165,8 +173,8 @@ class KernelCorrection:
         if np.isnan(kernels.predicted).all() or np.isnan(kernels.measured).all():
             lacking = "predicted" if np.isnan(kernels.predicted).all() else "measured"
             raise InputError(
-                f"{kernels.prefix}no kernel has a time {lacking}: corrections are learnt from "
-                "kernels with both. Add the column, or read the profile and the prediction "
+                f"{kernels.prefix}no kernel has a time {lacking}, but corrections are learnt from "
+                "kernels with both times. Add the column, or read the profile and the prediction "
                 "together."
             )
         names = names_of(kernels, self.family)
@@ -181,14 +189,14 @@ class KernelCorrection:
         p, m = kernels.predicted[usable], kernels.measured[usable]
         names, run, behind = names.at(usable), kernels.codes("run")[usable], behind.at(usable)
         count = kernels.count[usable].astype(np.float64)
-        # Smaller kernels than those seen may simply not have been measured: nothing is taken for
-        # such a prediction unless there were some.
+        # Kernels smaller than those seen may just not have been measured: no prediction counts as
+        # too small unless the fit had some.
         low = p[p < _BELOW_FLOOR * np.minimum(quantile(m, behind.n, 0.05), m)]
         self._largest_added = float(low.max()) if len(low) else 0.0
         added = p <= self._largest_added
         self._parts: dict[str, Part] = {}
         for name, mask, size in _by_part(p, added):
-            # Where no time was predicted every kernel counts once.
+            # Without a predicted time every kernel counts once.
             weight = count[mask] * p[mask] if name == "ratio" else np.ones(len(size))
             y = np.log(m[mask]) - size
             part = Part.fit(y, size, weight, behind.at(mask), run[mask], names.at(mask))
@@ -212,7 +220,8 @@ class KernelCorrection:
             raise InputError(
                 f"{kernels.prefix}{self.family} must be the same in all rows of a device, got "
                 f"{' and '.join(several[:3])} for device {twice[0]!r}"
-                f"{f' (and {len(twice) - 1} more devices)' if len(twice) > 1 else ''}. Fix it."
+                f"{f' (and {len(twice) - 1} more devices)' if len(twice) > 1 else ''}. Correct the "
+                "table."
             )
 
     def apply(self, kernels: Kernels) -> CorrectedKernels:
@@ -223,17 +232,24 @@ class KernelCorrection:
         InputError
             Before `fit`; kernels without predictions, of several tools, or in another unit than
             the fit's.
+
+        Examples
+        --------
+        >>> kernels = Kernels({"run": list("abcd"), "kernel": ["k"] * 4, "device": ["T4"] * 4,
+        ...                    "predicted": [1.0, 2.0, 3.0, 4.0], "measured": [1.2, 2.4, 3.6, 4.8]})
+        >>> KernelCorrection().fit(kernels).apply(kernels).predicted.round(1).tolist()
+        [1.2, 2.4, 3.6, 4.8]
         """
         self._fitted()
         _one_tool(kernels)
         if np.isnan(kernels.predicted).any():
             raise InputError(
-                f"{kernels.prefix}predicted is missing, so there is nothing to correct. Add the "
-                "column predicted."
+                f"{kernels.prefix}the column predicted is missing, so there is nothing to correct. "
+                "Add it."
             )
         if None not in (self.unit_, kernels.unit) and self.unit_ != kernels.unit:
             raise InputError(
-                f"{kernels.prefix}the kernels are in {kernels.unit!r}, the corrections were "
+                f"{kernels.prefix}the kernels are in {kernels.unit!r}, but the corrections were "
                 f"fitted in {self.unit_!r}. Convert the kernels first."
             )
         names, p = names_of(kernels, self.family), kernels.predicted
@@ -248,7 +264,7 @@ class KernelCorrection:
             predicted[mask] = np.exp(answer.log + size)
             factor[mask] = np.exp(answer.log) if name == "ratio" else np.nan
             shared[mask], own[mask], level[mask] = answer.shared, answer.own, answer.level
-        # Whose groups err together in a run.
+        # Kernels of one group share an error in a run.
         group = names.kind + "\x1f" + names.device
         group[np.isin(level.astype(str), ("device", "global"))] = "elsewhere"
         return summed(kernels, predicted, factor, added & (level != "none"), level,
@@ -262,7 +278,16 @@ class KernelCorrection:
             )
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what JSON can hold, and the arrays (no objects), that make it again."""
+        """Return metadata for JSON, and arrays (no objects), for `from_arrays`.
+
+        Examples
+        --------
+        >>> kernels = Kernels({"run": list("abcd"), "kernel": ["k"] * 4, "device": ["T4"] * 4,
+        ...                    "predicted": [1.0, 2.0, 3.0, 4.0], "measured": [1.2, 2.4, 3.6, 4.8]})
+        >>> meta, arrays = KernelCorrection().fit(kernels).to_arrays()
+        >>> meta["n"]
+        4
+        """
         self._fitted()
         meta = {
             "kind": self.KIND,
@@ -280,12 +305,20 @@ class KernelCorrection:
 
     @classmethod
     def from_arrays(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """Make it again from what `to_arrays` returned.
+        """Restore the correction from the results of `to_arrays`.
 
         Raises
         ------
         InputError
-            Something is missing, of another type or shape, or cannot be.
+            A value is missing, has the wrong type or shape, or is impossible.
+
+        Examples
+        --------
+        >>> kernels = Kernels({"run": list("abcd"), "kernel": ["k"] * 4, "device": ["T4"] * 4,
+        ...                    "predicted": [1.0, 2.0, 3.0, 4.0], "measured": [1.2, 2.4, 3.6, 4.8]})
+        >>> correction = KernelCorrection().fit(kernels)
+        >>> KernelCorrection.from_arrays(*correction.to_arrays()).n_
+        4
         """
         _check_meta(meta, cls.KIND)
         made = cls(family=meta["family"])
@@ -305,7 +338,7 @@ class KernelCorrection:
 def _by_part(
     predicted: Floats, added: NDArray[np.bool_]
 ) -> Iterator[tuple[str, NDArray[np.bool_], Floats]]:
-    """Yield each part that has kernels, which these are, and their log sizes: 0 for times."""
+    """Yield each part that has kernels, the kernels, and their log sizes (0 for times)."""
     if not added.all():
         yield "ratio", ~added, np.log(predicted[~added])
     if added.any():
@@ -329,8 +362,8 @@ def _check_meta(meta: dict[str, Any], kind: str) -> None:
     )
     if not fine:
         raise InputError(
-            f"not a description of {kind}: kind, family, unit, n, largest_added, parts and dropped "
-            f"are needed, got {describe_names([str(key) for key in meta])}. Fit and write the "
+            f"not a description of {kind}: expected kind, family, unit, n, largest_added, parts "
+            f"and dropped, got {describe_names([str(key) for key in meta])}. Fit and write the "
             "corrections again."
         )
 
@@ -338,13 +371,13 @@ def _check_meta(meta: dict[str, Any], kind: str) -> None:
 def _one_tool(kernels: Kernels) -> None:
     if len(kernels.tools) > 1:
         raise InputError(
-            f"{kernels.prefix}kernels of several tools ({describe_names(kernels.tools)}) have no "
-            "common errors. Choose one with of_tool(...) (--tool)."
+            f"{kernels.prefix}kernels are of several tools ({describe_names(kernels.tools)}), "
+            "whose errors differ. Choose one tool with of_tool(...) (--tool)."
         )
 
 
 def _usable(kernels: Kernels, behind: Behind) -> tuple[NDArray[np.bool_], tuple[Dropped, ...]]:
-    """Say which kernels can be learnt from, and count the others."""
+    """Return the kernels to learn from, and counts of the others."""
     nameless = (kernels.device == "") & (kernels.device != "").any()
     unmeasured = np.isnan(kernels.measured)
     reasons = {
@@ -360,9 +393,9 @@ def _usable(kernels: Kernels, behind: Behind) -> tuple[NDArray[np.bool_], tuple[
     return ~(unmeasured | (kernels.measured == 0) | nameless), dropped
 
 
-# Corrected kernels, and what they add up to.
+# Corrected kernels, and their totals.
 
-#: From what is known best to nothing; see `KernelCorrection`.
+#: From the best known to the unknown; see `KernelCorrection`.
 KERNEL_LEVELS = ("exact", "class", "device", "global", "none")
 
 
@@ -373,16 +406,16 @@ class CorrectedKernels:
     Attributes
     ----------
     predicted : ndarray, shape (n,)
-        Corrected time of one instance (the median of what it may take), in the unit of the table.
+        Corrected time of one instance (median), in the unit of the table.
     factor : ndarray, shape (n,)
-        By which the prediction was multiplied; NaN where a typical time stands in for it.
+        Corrected over predicted time; NaN where a typical time replaces the prediction.
     added : ndarray of bool, shape (n,)
-        A typical time stands in for a prediction of 0, or of far less than a launch takes.
+        Whether a typical time replaces a prediction of 0, or one far shorter than a launch.
     level : ndarray of str, shape (n,)
         One of `KERNEL_LEVELS`.
     spread : ndarray, shape (n,)
-        Standard deviation of the log error of one kernel: of the normal with the same central
-        90 %. Infinite at level none.
+        Standard deviation of the log error of one kernel, from its central 90 % as for a normal.
+        Infinite at level none.
     shared : ndarray, shape (n,)
         The part of `spread` that kernels of the same group have in common.
     run : ndarray of str, shape (r,)
@@ -391,22 +424,22 @@ class CorrectedKernels:
         Σ count · corrected, and the standard deviation of its log error; NaN for a run with a
         failed kernel.
     share : ndarray, shape (r, 5)
-        Of the corrected time, by level in the order of `KERNEL_LEVELS`.
+        Share of the corrected time by level, in the order of `KERNEL_LEVELS`.
     uncorrected : ndarray of int, shape (r,)
-        Instances at level none: those predicted as 0 have no share of the time.
+        Instances at level none; those predicted as 0 have no share of the time.
     unit : str or None
 
     Notes
     -----
     The spread of a total assumes that kernels of one class on one device share their `shared`
-    part in a run (a new run of the class errs as a whole), that all kernels at the levels device
-    and global share theirs, and that nothing else is common:
+    part in a run (the kernels of a class in a new run err together), that all kernels at the levels
+    device and global share theirs, and that nothing else is common:
 
     .. math:: s_r^2 = \sum_g \Big( \sum_{i \in g} w_i s_i \Big)^2 + \sum_i w_i^2 o_i^2,
         \qquad w_i = c_i t_i / \sum_j c_j t_j
 
-    with shared s and own o, :math:`s_i^2 + o_i^2` the square of `spread`. It is too small where a
-    run errs as a whole, e.g. on a device that lowers its clock.
+    with shared s and own o, where :math:`s_i^2 + o_i^2` is the square of `spread`. It is too small
+    where all kernels of a run err together, e.g. on a device that lowers its clock.
     """
 
     predicted: Floats
@@ -427,7 +460,15 @@ class CorrectedKernels:
 
         .. math:: t_i \exp(\pm z_{(1 + \text{level}) / 2}\, s_i)
 
-        Infinite, or [0, 0] for a kernel predicted as 0, at level none.
+        At level none the band is infinite, or [0, 0] for a kernel predicted as 0.
+
+        Examples
+        --------
+        >>> kernels = Kernels({"run": list("abcd"), "kernel": ["k"] * 4, "device": ["T4"] * 4,
+        ...                    "predicted": [1.0, 2.0, 3.0, 4.0], "measured": [1.2, 2.4, 3.6, 4.8]})
+        >>> low, high = KernelCorrection().fit(kernels).apply(kernels).band(0.9)[0]
+        >>> bool(low < 1.2 < high)
+        True
         """
         z = float(stats.norm.ppf((1 + level) / 2))
         some = self.predicted > 0
@@ -445,7 +486,7 @@ def summed(
     parts: tuple[Floats, Floats],
     group: Names,
 ) -> CorrectedKernels:
-    """Add corrected kernels up by run; `group` names whose shared errors are the same."""
+    """Add corrected kernels up by run; kernels of one `group` share an error."""
     shared, own = parts
     run, n = kernels.codes("run"), kernels.n_runs
     time = kernels.count * predicted

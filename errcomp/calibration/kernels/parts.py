@@ -1,4 +1,4 @@
-"""Names of kernels, and one pooled model of the kernels of these names."""
+"""Names of kernels, and a pooled model of the kernels with these names."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ if TYPE_CHECKING:
 
 _BETWEEN = "\x1f"
 _NAMES = ("kind", "device", "family", "identity")
-#: What is assumed of repeated measurements of a kernel before any were seen: half of the error
-#: of a kernel is its own. As sure as four kernels.
+#: Prior of repeated measurements: half of the error of a kernel is its own. Counts as four kernels.
 _REPEATED, _REPEATED_KERNELS = 0.5, 4.0
 
 
 class KernelNames(NamedTuple):
-    """What kernels are known by, shape (n,); an identity is "" where nothing tells them apart."""
+    """Names of kernels, shape (n,); an identity is "" where kernels are indistinguishable."""
 
     kind: Names
     device: Names
@@ -37,7 +36,7 @@ class KernelNames(NamedTuple):
     identity: Names
 
     def at(self, index: NDArray[Any]) -> KernelNames:
-        """Return those at these positions, or under this mask."""
+        """Return the names at these positions, or under this mask."""
         return KernelNames(*(names[index] for names in self))
 
 
@@ -47,11 +46,11 @@ def names_of(kernels: Kernels, family: str | None) -> KernelNames:
     mode, shape = (_plain(kernels, name) for name in ("mode", "shape"))
     kind = _join(kernels.kernel_class, mode)
     name = kernels.kernel
-    # A table without names has class/row for one, which says nothing of another table.
+    # In a table without names the name is class/row, which has no meaning in another table.
     if kernels.n and name[0] == f"{kernels.kernel_class[0]}/{kernels.rows[0]}":
         name = blank
     if "shape" not in kernels.keys:
-        # The same predictor of the same kernel of the same size says the same.
+        # A predictor gives the same time for the same kernel of the same size.
         shape = np.asarray([f"{p:.3g}" for p in kernels.predicted], dtype=object)
         shape = np.where(name == "", "", shape)
     identity = _digests(_join(kernels.device, kind, name, shape))
@@ -76,7 +75,7 @@ def _join(*columns: Names) -> Names:
 
 
 def _digests(names: Names) -> Names:
-    """Shorten names of any length; kernels of C++ templates fill pages."""
+    """Shorten names of any length; names of C++ templates fill pages."""
     distinct, at = np.unique(names.astype(str), return_inverse=True)
     short = [blake2b(name.encode(), digest_size=12).hexdigest() for name in distinct.tolist()]
     return np.array(short, dtype=object)[at.ravel()]
@@ -100,10 +99,10 @@ class Part:
     kind, device, family, identity : ndarray of str
         Sorted.
     residual, times : ndarray, shape (identities,)
-        Mean log error that class and device do not explain, and how often it was measured.
+        Mean log error that class and device do not explain, and its number of measurements.
     repeated : float
-        Share of the variance within a class on a device that is the kernel's own, and comes again
-        when it is measured again.
+        Share of the variance within a class on a device that is the kernel's own, and recurs in
+        repeated measurements.
     pooled : Pooled
     """
 
@@ -148,7 +147,7 @@ class Part:
         n = self.times[here] if len(self.times) else np.zeros(len(here))
         share = np.where(exact, n * self.repeated / (1 + (n - 1) * self.repeated), 0)
         residual = self.residual[here] if len(self.times) else n
-        # What is left of the kernel's own error once it was seen n times.
+        # The remaining uncertainty of the kernel's own error after n measurements.
         left = 1 - share * self.repeated
         shared = (1 - share) ** 2 * expected.base + left * expected.shared
         level = np.select(
@@ -166,7 +165,7 @@ class Part:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Part:
-        """Make it again; InputError names what is missing or cannot be."""
+        """Restore the part; an InputError names a missing or impossible array."""
         names = {name: _array(arrays.get(f"name_{name}"), name, "U") for name in _NAMES}
         for name, value in names.items():
             _insist(bool((value[1:] > value[:-1]).all()), name)
@@ -202,15 +201,15 @@ def _array(value: NDArray[Any] | None, name: str, kind: str) -> NDArray[Any]:
 def _insist(fine: bool, name: str) -> None:
     if not fine:
         raise InputError(
-            f"array {name!r} of the kernel corrections is missing, has another shape or type, or "
-            "holds what cannot be. Fit and write the corrections again."
+            f"array {name!r} of the kernel corrections is missing, has the wrong shape or type, or "
+            "holds an impossible value. Fit and write the corrections again."
         )
 
 
 def _repeated(z: Floats, n: Codes, scatter: Floats, identity: Codes, times: Floats) -> float:
-    """Share of the variance that comes again, from what repetitions leave of it; shrunken.
+    """Share of the variance that recurs, from the variance between repetitions; shrunken.
 
-    Not from their correlation: a few kernels far from their class would claim that all are exact.
+    Not from their correlation: with a few kernels far from their class, all would seem exact.
     """
     mean = np.bincount(identity, n * z, len(times)) / np.maximum(times, 1)
     left = (n * np.minimum((z - mean[identity]) ** 2 + scatter, 16)).sum()
@@ -225,11 +224,11 @@ def _codes(names: Names) -> tuple[NDArray[np.str_], Codes]:
 
 
 def _positions(known: NDArray[np.str_], names: Names) -> Codes:
-    """Return where each name is among those known (sorted); -1 where it is not."""
+    """Return the position of each name among the known ones (sorted), or -1."""
     if not len(known):
         return np.full(len(names), -1)
     texts = names.astype(str)
     at = np.minimum(np.searchsorted(known, texts), len(known) - 1)
-    # No name is a name only where nothing else was seen.
+    # "" counts as a name only if there are no others.
     nameless = (texts == "") & (known[-1] != "")
     return np.where((known[at] == texts) & ~nameless, at, -1)

@@ -1,4 +1,4 @@
-r"""What pooling found of kernels, and what it says of new ones."""
+r"""Partial pooling of kernels: the fit, and predictions for new kernels."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ def _ranked(values: Floats, n: Counts, ranks: list[int]) -> Floats:
 
 Codes = NDArray[np.int64]
 
-#: Scale of a t with 4 degrees of freedom fitted to normal data, times this, is their standard
-#: deviation.
+#: Standard deviation of normal data over the scale of a t with 4 degrees of freedom fitted to them.
 CONSISTENCY = 1.2034
 NORMAL_90 = float(stats.norm.ppf(0.95))
 
@@ -59,8 +58,8 @@ _NOT_NEGATIVE = ("ratios", "typical", "scale", "own", "freedom")
 class Scatter(NamedTuple):
     """Predicted logarithm of new kernels: arrays of shape (n,).
 
-    ``base`` is the variance of the mean, ``shared`` that of the run's kernels of the class
-    together, ``own`` that of each kernel; ``here`` says whether the class was measured on the
+    ``base`` is the variance of the mean, ``shared`` that of the common error of a run's kernels of
+    the class, ``own`` that of each kernel. ``here`` says whether the class was measured on the
     device.
     """
 
@@ -78,10 +77,10 @@ class Pooled:
     Attributes
     ----------
     mean, ratios : ndarray, shape (4,)
-        Of all classes and its variance, variances between classes and between devices; and
+        Mean of all classes, its variance, and the variances between classes and between devices;
         variance between families, then ρ², τ², τ_f² in units of h².
     typical : ndarray, shape (2,)
-        h² of a class not seen and its degrees of freedom.
+        h² of an unseen class and its degrees of freedom.
     kind, kind_var, scale, own, freedom, slope, slope_var, centre, low, high : ndarray, shape (C,)
         Effect, h², variance of a kernel's own error, degrees of freedom of both, slope; mean and
         range of the log sizes.
@@ -90,7 +89,7 @@ class Pooled:
     relative, relative_var : ndarray, shape (C, F)
         Class in the family, relative to class and device.
     cell, cell_var : ndarray, shape (C, D)
-        Class on the device, everything included.
+        Class on the device, with all effects.
     device_family : ndarray of int, shape (D,)
     """
 
@@ -123,7 +122,7 @@ class Pooled:
         family = np.where(device_known, self.device_family[device], family)
         scale = np.where(known, self.scale[kind], self.typical[0])
         freedom = np.where(known, self.freedom[kind], self.typical[1])
-        # The normal of the same central 90 % stands for the t of few measurements.
+        # A normal with the same central 90 % replaces the t of few measurements.
         few = (stats.t.ppf(0.95, freedom) / NORMAL_90) ** 2
         own = np.where(known, self.own[kind], self.typical[0] * CONSISTENCY**2) * few
         scale = scale * few
@@ -142,7 +141,7 @@ class Pooled:
         here = known & device_known & np.isfinite(self.cell[kind, device])
         mean = np.where(here, self.cell[kind, device], mean)
         base = np.where(here, self.cell_var[kind, device], base)
-        # Beyond the sizes measured a line is a guess.
+        # Beyond the measured sizes the line stays flat.
         size = np.clip(size, self.low[kind], self.high[kind]) - self.centre[kind]
         mean = mean + np.where(known, self.slope[kind] * size, 0)
         base = base + np.where(known, self.slope_var[kind] * size**2, 0)
@@ -154,12 +153,12 @@ class Pooled:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[Any]], sizes: Mapping[str, int]) -> Pooled:
-        """Make it again from arrays of C classes, D devices and F families.
+        """Restore it from arrays of C classes, D devices and F families.
 
         Raises
         ------
         InputError
-            An array is missing, has another shape or type, or holds what cannot be.
+            An array is missing, has the wrong shape or type, or holds an impossible value.
         """
         checked: dict[str, Any] = {}
         for name, letters in _SHAPES.items():
@@ -180,14 +179,14 @@ class Pooled:
                 bad |= (value < 0) | (value >= sizes["F"])
             if bad.any():
                 raise InputError(
-                    f"array {name!r} of the kernel corrections holds {value[bad][0]}, which "
-                    "cannot be. Fit and write the corrections again."
+                    f"array {name!r} of the kernel corrections holds the impossible value "
+                    f"{value[bad][0]}. Fit and write the corrections again."
                 )
             checked[name] = value.astype(np.int64 if kinds == "iu" else np.float64)
         return cls(**checked)
 
 
-# Partial pooling of logarithms: kernels in runs, runs in classes on devices, and what they share.
+# Partial pooling of logarithms: kernels in runs, runs in classes on devices, and shared effects.
 #
 # .. math::
 #     y_i = \alpha_c + \delta_d + \gamma_{cf} + \gamma_{cd} + \beta_c (z_i - \bar z_c)
@@ -196,41 +195,41 @@ class Pooled:
 # with class c, device d of family f, run r and log size z. All effects but the kernel's own are
 # normal around 0 (:math:`\alpha` around the mean of all classes). Those with a class in their index
 # have standard deviations that are multiples of the class's own :math:`h_c`, and :math:`h_c^2` is
-# scaled inverse chi-squared between classes: a class that errs by 1 % and one that errs by half
-# need one model, not one spread. :math:`\varepsilon` is Student t with four degrees of freedom, so
-# one absurd kernel is left alone.
+# scaled inverse chi-squared between classes: classes with errors of 1 % and of 50 % fit one model,
+# but not one spread. :math:`\varepsilon` is Student t with four degrees of freedom, so outliers
+# have little effect.
 
 _FREEDOM = 4.0
-#: No class is known to better than 0.1 %.
+#: Least spread of a class: 0.1 %.
 _RESOLUTION = 1e-3
 _ROUNDS = 8
-#: Kernels from which on a 90 % quantile says something.
+#: Fewest kernels for a 90 % quantile.
 _FEWEST = 50
-#: Medians of the lognormal priors of standard deviations, for what the data say nothing of: a
-#: device where there is one; runs and cells (in units of the kernels') where each cell has one.
+#: Medians of the log-normal priors of standard deviations, for cases without data: the spread of
+#: devices with one device; of runs and cells (in units of the kernels') with one run per cell.
 _KERNEL, _RUN, _CELL, _FAMILY, _CLASS, _DEVICE = 0.15, 0.2, 0.7, 0.5, 0.3, 0.1
 _RATIOS = np.array([_RUN, _CELL, _FAMILY])
-#: Their logarithmic standard deviations: that of the kernels decides on bands from a handful.
+#: Their logarithmic standard deviations. That of the kernels determines bands from few kernels.
 _VAGUE, _FIRM = 1.5, 0.7
-#: Standard deviation of slopes: ten times the size changes a factor by 2 %. Not fitted: sizes
-#: within runs say much of the models they are of, and the slopes of one model misled on others.
+#: Standard deviation of slopes: ten times the size changes a factor by 2 %. Not fitted, because
+#: sizes within runs depend on the model, and the slopes of one model misled on others.
 _SLOPE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What is pooled: arrays of shape (n,), groups as codes from 0 without gaps.
+    """Data to pool: arrays of shape (n,), groups as codes from 0 without gaps.
 
     Attributes
     ----------
     y, size : ndarray
-        Logarithms: of the ratio or time, and of the predicted time.
+        Logarithms of the ratio or time, and of the predicted time.
     weight : ndarray
-        Of each kernel among those of its class in its run, > 0.
+        Weight of each kernel among those of its class in its run, > 0.
     n : ndarray of int
-        Kernels behind each value, all of that size and weight; ``y`` is their mean.
+        Number of kernels of each value, all with the same size and weight; ``y`` is their mean.
     scatter : ndarray
-        Mean square of their logarithms about it.
+        Mean squared deviation of their logarithms from that mean.
     run, kind, device : ndarray of int
     family : ndarray of int, shape (devices,)
     """
@@ -255,7 +254,7 @@ class _Level(NamedTuple):
     logdet: Floats
 
     def up(self, parent: Codes, n: int, ratio: float) -> _Level:
-        """Gather the groups in their parents, each with a variance `ratio` of its own."""
+        """Gather groups in their parents; each group has its own variance `ratio`."""
         inflation = 1 + ratio * self.precision
         weight = self.precision / inflation
         total = _sums(parent, weight, n)
@@ -275,7 +274,7 @@ def _prior(log: Any, median: Any, spread: float = _VAGUE) -> Any:
 
 
 class _Fit:
-    """One fit: groups of the observations, and the effects as they become known."""
+    """One fit: groups of the observations, and the effects as they are estimated."""
 
     def __init__(self, seen: Observed) -> None:
         self.seen = seen
@@ -288,7 +287,7 @@ class _Fit:
         in_family, self.cell_family = _numbered(self.cell_kind, seen.family[self.cell_device])
         self.family_kind, self.family_family = in_family
         sums = _sums(self.run, seen.n * seen.weight)
-        # Kish's effective number, so that weights claim no more kernels than they show.
+        # Kish's effective number, so that weights do not count as more kernels.
         effective = sums**2 / _sums(self.run, seen.n * seen.weight**2)
         self.weight = seen.n * seen.weight * (effective / sums)[self.run]
         run_kind = self.cell_kind[self.run_cell]
@@ -310,7 +309,7 @@ class _Fit:
         self.square: Floats = off**2 + self.seen.scatter
 
     def round(self) -> None:
-        """Weigh the kernels anew, and estimate everything once."""
+        """Update the weights of the kernels, and estimate everything once."""
         seen, kind = self.seen, self.seen.kind
         run_ratio = np.exp(2 * self.theta[1])
         weight = (_FREEDOM + 1) / (_FREEDOM + self.square / (self.scale[kind] * (1 + run_ratio)))
@@ -332,12 +331,12 @@ class _Fit:
         self.square = (y - self.cell_mean[self.cell]) ** 2 + seen.scatter
 
     def _slopes(self, weight: Floats, total: Floats, size: Floats) -> None:
-        """Estimate slopes from sizes within runs: between runs they differ by the model too."""
+        """Estimate slopes from sizes within runs; between runs the model differs, too."""
         kind, y = self.seen.kind, self.seen.y
         off = y - (_sums(self.run, weight * y) / total)[self.run]
         n = self.n_kinds
         square, cross = (_sums(kind, weight * size * v, n) for v in (size, off))
-        # Sizes that differ by rounding only are one size.
+        # Sizes that differ only by rounding errors are one size.
         seen = square > 1e-6
         share = square / (square + self.scale / _SLOPE**2)
         self.slope = np.where(seen, share * cross / np.where(seen, square, 1), 0)
@@ -404,7 +403,7 @@ class _Fit:
         def loss(log: Floats) -> float:
             up = level.up(self.seen.family, self.n_families, np.exp(2 * log[0]))
             spread = several * np.exp(2 * log[1]) + 1 / up.precision
-            # The families' own terms, the factor of the flat mean taken out.
+            # The families' own terms, without the factor of the flat mean.
             like = up.scatter + up.logdet + np.log(up.precision * spread) + up.mean**2 / spread
             return float(like.sum() / 2 + _prior(log, _DEVICE).sum())
 
@@ -417,7 +416,7 @@ class _Fit:
         own = self.devices * total / (1 + self.devices * total)
         centre = self.family[self.seen.family]
         self.device = centre + own * (level.mean - centre)
-        # Never more than of a device not seen.
+        # At most that of an unseen device.
         rest = (1 - own) ** 2 * self.family_var[self.seen.family]
         self.device_var = (1 - own) * self.devices + rest
 
@@ -443,9 +442,9 @@ class _Fit:
         self.cell_var = own * noise
 
     def _own(self) -> Floats:
-        """Return the variance of one kernel's own error in each class, each kernel counting once.
+        """Return the variance of a kernel's own error in each class, counting each kernel once.
 
-        `scale` is that of the kernels that make up the time, which err less than small ones.
+        `scale` weighs kernels by time, and long kernels have smaller errors than short ones.
         """
         kind, times = self.seen.kind, self.seen.n
         n, square = _sums(kind, times), self.square / (1 + np.exp(2 * self.theta[1]))
@@ -455,13 +454,13 @@ class _Fit:
             own = (self.nu * self.scale + _sums(kind, times * weight * square)) / (self.nu + n)
         own = own * CONSISTENCY**2
         if times.sum() >= _FEWEST:
-            # Tails heavier than a t's: 90 % of the kernels of the fit are to be within the band.
+            # For tails heavier than a t's: 90 % of the kernels of the fit must be within the band.
             off = quantile(np.sqrt(square / own[kind]), times, 0.9) / NORMAL_90
             own = own * max(1.0, off) ** 2
         return own
 
     def result(self) -> Pooled:
-        """Collect what a prediction needs."""
+        """Return the parameters that a prediction needs."""
         kinds, seen = self.n_kinds, self.seen
         low, high = np.full(kinds, np.inf), np.full(kinds, -np.inf)
         np.minimum.at(low, seen.kind, seen.size)
@@ -507,13 +506,13 @@ def pool(seen: Observed) -> Pooled:
 
 
 def _numbered(*codes: Codes) -> tuple[NDArray[np.int64], Codes]:
-    """Give rows that agree in all codes one number; return the codes of each, and the numbers."""
+    """Return the distinct combinations of codes, and the number of each row's combination."""
     groups, number = np.unique(np.stack(codes), axis=1, return_inverse=True)
     return groups, number.ravel()
 
 
 def _minimise(loss: Any, start: Any) -> Floats:
-    """Minimise over logarithms, within what a double holds."""
+    """Minimise over logarithms, within the range of a double."""
     bounds = [(-9.0, 5.0)] * len(start)
     solution = optimize.minimize(loss, np.asarray(start), method="L-BFGS-B", bounds=bounds)
     return np.asarray(solution.x, dtype=np.float64)

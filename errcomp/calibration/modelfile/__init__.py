@@ -1,8 +1,8 @@
-"""Model files: a fitted model in one file that predicts for years, needs NumPy and runs no code.
+"""Model files: a fitted model in one file that lasts for years, needs only NumPy and runs no code.
 
-A file ``*.errcomp`` is a ZIP archive of ``manifest.json`` (what the model is, what it was fitted
-to, and the checksum of everything else), its checksum ``manifest.sha256``, arrays in NumPy's format
-and, where there are boosted trees, the booster as xgboost saves it. Nothing in it is pickled.
+A file ``*.errcomp`` is a ZIP archive. It has ``manifest.json`` (model, data of the fit, checksums
+of all other entries), its checksum ``manifest.sha256``, arrays in NumPy's format and, for boosted
+trees, the booster in xgboost's format. Nothing in it is pickled.
 """
 
 from __future__ import annotations
@@ -60,11 +60,11 @@ __all__ = [
 ]
 
 FORMAT = "errcomp-model"
-#: Of the files written now.
+#: Schema of files that are written.
 SCHEMA = 1
 _MANIFEST, _CHECKSUM = "manifest.json", "manifest.sha256"
 _AGAIN = "Copy the file again, or write the model again."
-#: JSON takes many times its length when it is parsed.
+#: Parsed JSON takes many times its length.
 _LARGEST_MANIFEST = 16 * 2**20
 _PLAIN = ("task", "unit", "fingerprint", "versions", "created", "extra")
 _TUPLES = ("devices", "models", "modes", "levels", "conformal")
@@ -73,16 +73,16 @@ _KEYS = {"format", "schema", "features", "members", "entries", *_PLAIN, *_TUPLES
 _Stored = dict[str, NDArray[Any] | bytes]
 _Step = Callable[[dict[str, Any], _Stored], tuple[dict[str, Any], _Stored]]
 
-#: For each schema that can be read, what makes the next one of manifest and entries; nothing for
-#: the one that is written now.
+#: For each readable schema, the function that converts manifest and entries to the next schema;
+#: None for the current one.
 MIGRATIONS: dict[int, _Step | None] = {SCHEMA: None}
 
 
 def write_model(path: str | PathLike[str], content: ModelContent) -> None:
     """Write a fitted model to one file.
 
-    The same content makes the same bytes. The file appears under its name when it is complete and
-    on the disk, or not at all.
+    The same content gives the same bytes. The file appears under its name when it is complete and
+    on disk, or not at all.
 
     Parameters
     ----------
@@ -93,12 +93,23 @@ def write_model(path: str | PathLike[str], content: ModelContent) -> None:
     Raises
     ------
     InputError
-        The content cannot be stored, the file would be larger than 256 MiB, the name belongs to
-        a file that is no model (nothing else is overwritten), or the file cannot be written.
+        The content cannot be stored, the file would be larger than 256 MiB, a file of another
+        kind has the name (it is not overwritten), or the file cannot be written.
 
     Examples
     --------
-    See `read_model`.
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from errcomp.calibration.modelfile import FeatureRange, Member
+    >>> content = ModelContent(
+    ...     task="composition", unit="ms", features=(FeatureRange("matmul_share", "1", 0.2, 0.9),),
+    ...     devices=("A100",), models=("bert",), modes=("inference",), levels=(0.5, 0.9),
+    ...     members=(Member("line", "linear", {}, {"slope": np.ones(1)}),), fingerprint="0" * 64,
+    ...     versions={"errcomp": "0.1.0"}, created="2025-01-31")
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "gpu.errcomp"
+    >>> write_model(path, content)
+    >>> read_model(path).devices
+    ('A100',)
     """
     path = Path(path)
     data = pack(entries_of(content))
@@ -107,7 +118,7 @@ def write_model(path: str | PathLike[str], content: ModelContent) -> None:
             f"{path}: the model has {len(data):,} bytes; a model file has at most {LARGEST:,}. "
             "Keep fewer posterior draws, or fewer trees."
         )
-    # What cannot be read again must not be written.
+    # A file must only be written if it can be read.
     _parse(data)
     check_target(path)
     with replacing(path) as temporary, temporary.open("wb") as file:
@@ -117,10 +128,10 @@ def write_model(path: str | PathLike[str], content: ModelContent) -> None:
 
 
 def read_model(path: str | PathLike[str]) -> ModelContent:
-    """Read a fitted model; needs NumPy only, and runs nothing that the file holds.
+    """Read a fitted model; needs only NumPy, and runs no code from the file.
 
-    Every entry has its SHA-256 in the manifest, the manifest has its own, and every byte around
-    them is known in advance: a file that was changed anywhere is refused.
+    The manifest has the SHA-256 of every entry, and its own is stored beside it. Every other byte
+    is known in advance. So a file with any change is refused.
 
     Parameters
     ----------
@@ -134,14 +145,13 @@ def read_model(path: str | PathLike[str]) -> ModelContent:
     Raises
     ------
     InputError
-        It is no model file, was cut off or changed, was written by a newer errcomp, is larger
-        than 256 MiB, or something in it cannot be.
+        Not a model file; or it is truncated, changed, written by a newer errcomp, larger than
+        256 MiB, or has an impossible value.
 
     Notes
     -----
-    Checksums find damage. They do not say who wrote a file: somebody who makes one with other
-    numbers gives it fitting checksums. Reading such a file can do no harm; what it predicts may
-    be wrong.
+    Checksums find damage. They do not prove who wrote a file: somebody else can write other numbers
+    with matching checksums. Reading such a file does no harm, but its predictions may be wrong.
 
     Examples
     --------
@@ -184,7 +194,7 @@ def _parse(data: bytes) -> ModelContent:
         )
     if schema not in MIGRATIONS:
         raise InputError(
-            f"has schema {schema}, which there never was. Copy the file again, or write the "
+            f"has schema {schema}, which never existed. Copy the file again, or write the "
             "model again."
         )
     check_bytes(data, entries)
@@ -196,7 +206,7 @@ def _parse(data: bytes) -> ModelContent:
 
 
 def _bytes_of(path: Path) -> bytes:
-    """Return the bytes of a file, no more than a model can have."""
+    """Return the bytes of a file, up to the size of a model."""
     try:
         if path.exists() and not path.is_file():
             raise InputError("is a folder or a device. Name a model file.")
@@ -205,35 +215,42 @@ def _bytes_of(path: Path) -> bytes:
     except OSError as error:
         raise InputError(f"cannot be read ({error.strerror}). Check the path.") from error
     except ValueError as error:  # a zero byte in the name
-        raise InputError(f"there is no such file ({error}). Check the path.") from error
+        raise InputError(f"does not exist ({error}). Check the path.") from error
     if len(data) > LARGEST:
-        raise InputError(f"is larger than {LARGEST >> 20} MiB, and no model file is.")
+        raise InputError(f"is larger than {LARGEST >> 20} MiB, so it is not a model file.")
     return data
 
 
 def check_target(path: str | PathLike[str]) -> None:
-    """Refuse a name that no model can be written to, before the work that makes the model.
+    """Refuse a path that cannot be written, before the model is fitted.
 
     Raises
     ------
     InputError
-        It is a folder, its folder is not there, or it belongs to a file that is no model; one
-        that a newer errcomp wrote is one.
+        The path is a folder, its folder does not exist, or it is a file other than a model file.
+        A model file of a newer errcomp counts as one.
+
+    Examples
+    --------
+    >>> check_target("no-such-folder/gpu.errcomp")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    errcomp.errors.InputError: no-such-folder/gpu.errcomp: the folder no-such-folder does not ...
     """
     path = Path(path)
     if "\0" in str(path):
-        raise InputError(f"{str(path)!r}: no file can have a zero byte in its name. Name another.")
+        raise InputError(f"{str(path)!r}: a file name cannot have a zero byte. Name another file.")
     if path.is_dir():
         raise InputError(f"{path}: is a folder. Name a file.")
     if not path.parent.is_dir():
-        raise InputError(f"{path}: there is no folder {path.parent}. Make it first.")
+        raise InputError(f"{path}: the folder {path.parent} does not exist. Make it first.")
     if not os.path.lexists(path):
         return
     try:
         manifest_of(unpack(_bytes_of(path)))
     except InputError as error:
         raise InputError(
-            f"{path}: exists and is no model file that can be read, so it is not overwritten. "
+            f"{path}: exists and is not a readable model file, so it is not overwritten. "
             "Name another file, or remove it first."
         ) from error
 
@@ -277,21 +294,22 @@ def entries_of(content: ModelContent) -> dict[str, bytes]:
 
 
 def manifest_of(entries: Mapping[str, memoryview]) -> dict[str, Any]:
-    """Return the manifest of a model file of whatever schema.
+    """Return the manifest of a model file of any schema.
 
     Raises
     ------
     InputError
-        There is none, it was changed, is no JSON, or is that of something else.
+        It is missing, changed, not JSON, or of another format.
     """
     missing = [name for name in (_MANIFEST, _CHECKSUM) if name not in entries]
     if missing:
         raise InputError(
-            f"is no model file: it has no {describe_names(missing)}. Name one that errcomp wrote."
+            f"is not a model file: it has no {describe_names(missing)}. Name one that errcomp "
+            "wrote."
         )
     if (length := len(entries[_MANIFEST])) > _LARGEST_MANIFEST:
         raise InputError(
-            f"its manifest has {length:,} bytes; that of a model has at most "
+            f"its manifest has {length:,} bytes; the manifest of a model has at most "
             f"{_LARGEST_MANIFEST:,}. Put long lists into arrays."
         )
     data = bytes(entries[_MANIFEST])
@@ -305,7 +323,7 @@ def manifest_of(entries: Mapping[str, memoryview]) -> dict[str, Any]:
     if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
         declared = manifest.get("format") if isinstance(manifest, dict) else manifest
         raise InputError(
-            f"is no model file: its format is {repr(declared)[:80]}, not {FORMAT!r}. "
+            f"is not a model file: its format is {repr(declared)[:80]}, not {FORMAT!r}. "
             "Name a file that errcomp wrote."
         )
     if type(manifest.get("schema")) is not int:
@@ -314,13 +332,13 @@ def manifest_of(entries: Mapping[str, memoryview]) -> dict[str, Any]:
 
 
 def stored(manifest: dict[str, Any], entries: Mapping[str, memoryview]) -> _Stored:
-    """Return what the entries hold, by path, each as the manifest says it has to be.
+    """Return the content of the entries by path, checked against the manifest.
 
     Raises
     ------
     InputError
-        Entries are missing, not in the manifest, of another length or checksum; or an array is
-        not what the manifest says.
+        Entries are missing, not in the manifest, or differ from it in length, checksum, or type
+        and shape of an array.
     """
     index = manifest.get("entries")
     if not isinstance(index, dict) or not all(isinstance(about, dict) for about in index.values()):
@@ -347,12 +365,12 @@ def stored(manifest: dict[str, Any], entries: Mapping[str, memoryview]) -> _Stor
 
 
 def content_of(manifest: dict[str, Any], payload: _Stored) -> ModelContent:
-    """Return the content of a file of the schema that is written now.
+    """Return the content of a file of the current schema.
 
     Raises
     ------
     InputError
-        Something is missing, not known, or cannot be.
+        A value is missing, unknown, or impossible.
     """
     _check_keys("manifest", manifest, _KEYS)
     features = tuple(
@@ -375,7 +393,7 @@ def content_of(manifest: dict[str, Any], payload: _Stored) -> ModelContent:
 
 
 def _member(part: dict[str, Any], rest: _Stored, index: dict[str, Any]) -> Member:
-    """Take what belongs to this member out of the rest."""
+    """Take the entries of this member out of the rest."""
     before = f"arrays/{part['name']}/"
     paths = [path for path in rest if path.startswith(before) and path.endswith(".npy")]
     arrays: dict[str, Any] = {path[len(before) : -len(".npy")]: rest.pop(path) for path in paths}
@@ -412,11 +430,11 @@ _TIMES = ("predicted", "measured", "run_measured")
 
 
 def fingerprint(kernels: Kernels) -> str:
-    r"""Return the SHA-256 of a table of kernels in a form that does not depend on its source.
+    r"""Return the SHA-256 of a table of kernels, independent of its source.
 
-    Every row is written as JSON, by name of the column; numbers as numbers (1 and 1.0 are the
-    same), what is missing is left out. The rows are sorted by their bytes, and hashed after a first
-    line with the unit, the number of rows and the runs with failed kernels.
+    Every row is written as JSON, sorted by column; 1 and 1.0 are the same number, and missing
+    values are left out. The rows are sorted by their bytes, and hashed after a first line with the
+    unit, the number of rows and the runs with failed kernels.
 
     Parameters
     ----------
@@ -430,9 +448,8 @@ def fingerprint(kernels: Kernels) -> str:
 
     Notes
     -----
-    It says whether two tables are the same, not whether they say the same: in another unit, or
-    with names written differently, the same times have another fingerprint. Misleads where numbers
-    went through a text with fewer digits.
+    It shows whether two tables are identical. The same times in another unit, or with names spelled
+    differently, have another fingerprint. Misleads where numbers were rounded in a text file.
 
     Examples
     --------
@@ -458,7 +475,7 @@ def _cells(name: str, values: NDArray[Any]) -> list[str]:
     known: dict[Any, str] = {}
     texts = []
     for value in values.tolist():
-        # True is equal to 1 and must not be taken for it; what is no key is written anew.
+        # True equals 1 but must not share its text, so the cache has only some types as keys.
         key = (type(value), value) if isinstance(value, str | int | float | bool) else None
         text = known.get(key) if key else None
         if text is None:
@@ -474,7 +491,7 @@ def _is_blank(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Return what JSON writes in one way: whole floats as integers, dates as ISO 8601."""
+    """Return a value with one form in JSON: whole floats as integers, dates as ISO 8601."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
@@ -482,7 +499,7 @@ def _plain(value: Any) -> Any:
     if value is None or isinstance(value, str | bool | int):
         return value
     if isinstance(value, datetime.datetime):
-        # A library without dates has midnight.
+        # Libraries without dates store midnight.
         date = value.time() == datetime.time() and value.tzinfo is None
         return (value.date() if date else value).isoformat()
     if isinstance(value, datetime.date):
@@ -494,11 +511,11 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
-# Units of the times that a model takes and gives.
+# Units of the times that go into a model and come out.
 
 
 def check_unit(of_model: str | None, given: str | None) -> float:
-    r"""Return the factor by which times in the unit given become times in the unit of the model.
+    r"""Return the factor that converts times in the given unit to the unit of the model.
 
     .. math:: t_\text{model} = f \, t_\text{given}, \qquad
               f = \frac{\text{seconds in one given unit}}{\text{seconds in one unit of the model}}
@@ -518,11 +535,11 @@ def check_unit(of_model: str | None, given: str | None) -> float:
     Raises
     ------
     InputError
-        Only one of them is stated, or one is no unit of time.
+        Only one of them is stated, or one is not a unit of time.
 
     Notes
     -----
-    Misleads where neither unit is stated: times in ms and times in µs then look alike.
+    Misleads where neither unit is stated: times in ms and in µs then look the same.
 
     Examples
     --------
@@ -532,20 +549,20 @@ def check_unit(of_model: str | None, given: str | None) -> float:
     for unit in (of_model, given):
         if unit is not None and unit not in SECONDS:
             raise InputError(
-                f"{unit!r} is not a unit of time that is known. Known: {', '.join(SECONDS)}. "
-                "Convert the times, or state the unit they have."
+                f"{unit!r} is not a known unit of time. Known: {', '.join(SECONDS)}. "
+                "Convert the times, or state their unit."
             )
     if of_model is None and given is None:
         return 1.0
     if given is None:
         raise InputError(
-            f"the model was fitted to times in {of_model}, and the times given have no unit. "
+            f"the model was fitted to times in {of_model}, but the given times have no unit. "
             "State it, for instance --unit ms (in Python unit='ms')."
         )
     if of_model is None:
         raise InputError(
-            f"the times given are in {given}, and those that the model was fitted to have no "
-            "unit. State the unit when fitting, and fit again."
+            f"the given times are in {given}, but the model was fitted to times without a unit. "
+            "Fit again, with the unit of the times."
         )
-    # A quotient of rounded seconds is no power of ten: 1e-3 / 1e-6 is above 1000.
+    # A quotient of rounded seconds is not a power of ten: 1e-3 / 1e-6 is above 1000.
     return 10.0 ** round(math.log10(SECONDS[given] / SECONDS[of_model]))

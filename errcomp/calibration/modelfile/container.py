@@ -1,9 +1,9 @@
-"""The container of a model file: a ZIP archive of which every byte is given by its entries.
+"""The container of a model file: a ZIP archive whose entries determine every byte.
 
-ZIP has room beside what it stores: dates, comments, gaps, two headers for each entry. Here all of
-it is fixed, so that the same entries make the same bytes, and a file that differs in a byte from
-what its entries make was changed. Entries are stored, never compressed: what a file unpacks to is
-never more than the file. Any ZIP program lists and unpacks it.
+ZIP also stores dates, comments, gaps, and two headers for each entry. Here all of these are fixed,
+so the same entries give the same bytes, and a file with any other byte was changed. Entries are
+stored, never compressed, so unpacking a file never takes more space than the file. Any ZIP program
+lists and unpacks it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from errcomp.errors import InputError
 
 Bytes = bytes | memoryview
 
-#: A file, and what its entries say they hold, bytes.
+#: Largest size in bytes of a file, and of its entries together.
 LARGEST = 256 * 2**20
 MOST_ENTRIES = 4096
 
@@ -31,7 +31,7 @@ _LOCAL = struct.Struct("<4s5H3L2H")
 _CENTRAL = struct.Struct("<4s6H3L5H2L")
 _END = struct.Struct("<4s4H2LH")
 _LOCAL_MARK, _CENTRAL_MARK, _END_MARK = b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06"
-#: Version 2.0, made on Unix; no flag, stored; midnight of 1 January 1980, the first date there is.
+#: Version 2.0, made on Unix; no flag, stored; midnight of 1 January 1980, the first date of ZIP.
 _MADE_BY, _HOW = (3 << 8) | 20, (20, 0, 0, 0, (1 << 5) | 1)
 _MODE = stat.S_IFREG | 0o644
 _NAME = re.compile(r"[A-Za-z0-9_]+(?:[./][A-Za-z0-9_]+)*")
@@ -39,7 +39,7 @@ _AGAIN = "Copy the file again, or write the model again."
 
 
 def pack(entries: Mapping[str, Bytes]) -> bytes:
-    """Return the archive of these entries; the order in which they are given does not matter.
+    """Return the archive of these entries, in any order.
 
     Examples
     --------
@@ -50,14 +50,14 @@ def pack(entries: Mapping[str, Bytes]) -> bytes:
 
 
 def unpack(data: Bytes) -> dict[str, memoryview]:
-    """Return the entries of an archive; whether nothing else was changed says `check_bytes`.
+    """Return the entries of an archive; `check_bytes` finds changes between them.
 
     Raises
     ------
     InputError
-        It is no archive, or was cut off; an entry lies outside of it, is there twice, has a name
-        that is no plain relative path, is compressed, encrypted or no regular file; or there are
-        too many entries, or too large ones.
+        Not an archive, or a truncated one; an entry lies outside the file, is duplicated,
+        compressed, encrypted or not a regular file, or its name is not a plain relative path; or
+        entries are too many or too large.
 
     Examples
     --------
@@ -67,12 +67,12 @@ def unpack(data: Bytes) -> dict[str, memoryview]:
     view = memoryview(data)
     if bytes(view[:4]) != _LOCAL_MARK:
         raise InputError(
-            f"is no model file: it begins with {bytes(view[:4])!r}, not as a ZIP archive does. "
+            f"is not a model file: it begins with {bytes(view[:4])!r}, unlike a ZIP archive. "
             "Name a file that errcomp wrote."
         )
     start = len(view) - _END.size
     if start < 0 or bytes(view[start : start + 4]) != _END_MARK:
-        raise InputError(f"was cut off, or something was appended to it. {_AGAIN}")
+        raise InputError(f"is truncated, or has bytes appended. {_AGAIN}")
     _, _, _, _, count, size, offset, _ = _END.unpack(view[start:])
     if count > MOST_ENTRIES:
         raise InputError(f"has {count:,} entries; a model has at most {MOST_ENTRIES:,}. {_AGAIN}")
@@ -83,26 +83,26 @@ def unpack(data: Bytes) -> dict[str, memoryview]:
     for _ in range(count):
         name, first, length, at = _entry(view[:start], at)
         if name in entries:
-            raise InputError(f"entry {name!r} is there twice. {_AGAIN}")
+            raise InputError(f"entry {name!r} is duplicated. {_AGAIN}")
         total += length
         if total > LARGEST:
             raise InputError(
-                f"its entries say that they hold more than {LARGEST >> 20} MiB, which no model "
-                "does. Do not unpack it."
+                f"its entries claim more than {LARGEST >> 20} MiB, the limit of a model. Do not "
+                "unpack it."
             )
         if first + length > offset:
-            raise InputError(f"entry {name!r} lies outside of the file. {_AGAIN}")
+            raise InputError(f"entry {name!r} lies outside the file. {_AGAIN}")
         entries[name] = view[first : first + length]
     return entries
 
 
 def check_bytes(data: Bytes, entries: Mapping[str, Bytes]) -> None:
-    """Raise unless the data are, byte for byte, the archive of these entries.
+    """Raise unless the data are exactly the archive of these entries.
 
     Raises
     ------
     InputError
-        A byte differs; the message says where.
+        A byte differs; the message gives its place.
     """
     view, at = memoryview(data), 0
     for piece in _pieces(entries):
@@ -132,7 +132,7 @@ def _pieces(entries: Mapping[str, Bytes]) -> Iterator[Bytes]:
 
 
 def _entry(view: memoryview, at: int) -> tuple[str, int, int, int]:
-    """Return name, first byte and length of the entry listed here, and where the next is listed."""
+    """Return name, first byte and length of an entry, and the place of the next listing."""
     after = at + _CENTRAL.size
     if after > len(view) or bytes(view[at : at + 4]) != _CENTRAL_MARK:
         raise InputError(f"its table of contents is damaged. {_AGAIN}")
@@ -141,42 +141,44 @@ def _entry(view: memoryview, at: int) -> tuple[str, int, int, int]:
     mode, local = fields[15] >> 16, fields[16]
     name = _checked_name(bytes(view[after : after + named]))
     if flags & 1:
-        raise InputError(f"entry {name!r} is encrypted; entries of a model never are. {_AGAIN}")
+        raise InputError(
+            f"entry {name!r} is encrypted, but a model file has no encrypted entries. {_AGAIN}"
+        )
     if method != 0 or packed != length:
         raise InputError(
-            f"entry {name!r} is compressed; entries of a model never are. Do not pack it again: "
-            "use the file that errcomp wrote. If a newer errcomp wrote it, upgrade."
+            f"entry {name!r} is compressed, but a model file has no compressed entries. Do not "
+            "repack it: use the file that errcomp wrote. If a newer errcomp wrote it, upgrade."
         )
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
-        kind = "a link" if stat.S_ISLNK(mode) else "no regular file"
+        kind = "a link" if stat.S_ISLNK(mode) else "not a regular file"
         raise InputError(
-            f"entry {name!r} is {kind}; entries of a model are regular files. {_AGAIN}"
+            f"entry {name!r} is {kind}, but a model file has only regular files. {_AGAIN}"
         )
     # Extra fields and comments are never written; check_bytes refuses them.
     return name, local + _LOCAL.size + named, length, after + named + fields[11] + fields[12]
 
 
 def _checked_name(raw: bytes) -> str:
-    """Return the name if it is a plain path below the folder in which the file is unpacked."""
+    """Return the name if it is a plain path within the folder of unpacking."""
     name = raw.decode("ascii", "backslashreplace")
     reason = ""
     if name.startswith("/") or re.match("[A-Za-z]:", name):
-        reason = "an absolute path, or on a drive"
+        reason = "an absolute path, or on another drive"
     elif "\\" in name:
-        reason = "not plain: it has a backslash, or bytes that are not ASCII"
+        reason = "not plain (it has a backslash, or bytes that are not ASCII)"
     elif ".." in name.split("/"):
-        reason = "a path out of its folder"
+        reason = "a path outside its folder"
     elif not _NAME.fullmatch(name):
-        reason = "not plain: letters, digits and _ with . and / between them"
+        reason = "not plain (letters, digits and _, with . and / between them)"
     if reason:
         raise InputError(
-            f"the name of an entry, {name[:80]!r}, is {reason}. The file is damaged or was not "
-            "written by errcomp: do not unpack it."
+            f"the name of an entry, {name[:80]!r}, is {reason}. The file is damaged, or errcomp "
+            "did not write it. Do not unpack it."
         )
     return name
 
 
-# Arrays as files in NumPy's own format, version 1.0, without objects and without guessing.
+# Arrays as files in NumPy's own format, version 1.0, without objects.
 
 _TYPES = {
     "<f8": "float64",
@@ -193,26 +195,26 @@ _MAGIC = b"\x93NUMPY\x01\x00"
 
 
 def describe(array: NDArray[Any], *, finite: bool = True) -> dict[str, Any]:
-    """Return what the manifest says of an array: type, shape, and whether all of it is finite.
+    """Return the manifest's entry of an array: type, shape, and whether it is all finite.
 
     Raises
     ------
     InputError
-        It is no array, of a type that model files do not hold, or not finite where it has to be.
+        Not an array, a type that model files do not allow, or not finite where it must be.
 
     Examples
     --------
     >>> describe(np.array([1.0, np.nan]), finite=False)
     {'dtype': '<f8', 'shape': [2], 'finite': False}
     """
-    if type(array) is not np.ndarray:  # a subclass (mask, units) would lose what makes it one
+    if type(array) is not np.ndarray:  # a subclass would lose its mask or units
         raise InputError(f"must be a NumPy array, got {type(array).__name__}. Use np.asarray.")
     dtype = array.dtype.newbyteorder("<").str
     _check_type(dtype)
     if finite and array.dtype.kind == "f" and not np.isfinite(array).all():
         raise InputError(
             f"has {np.count_nonzero(~np.isfinite(array)):,} values that are NaN or infinite. "
-            "Fit again, or name it in non_finite if they mean something."
+            "Fit again, or name the array in non_finite if they have a meaning."
         )
     return {"dtype": dtype, "shape": list(array.shape), "finite": finite}
 
@@ -232,14 +234,14 @@ def encode(array: NDArray[Any]) -> bytes:
 
 
 def decode(data: bytes | memoryview, about: dict[str, Any]) -> NDArray[Any]:
-    """Return the array in a file, given what the manifest says of it; the array can be written to.
+    """Return the array in a file, writable, checked against its entry in the manifest.
 
     Raises
     ------
     InputError
-        Type or shape cannot be, the file is not of this type and shape, or holds values that do
-        not belong in it: NaN or infinity where the manifest says that all is finite, truth values
-        other than 0 and 1, text that is not Unicode.
+        Type or shape is impossible or differs from the file, or the file holds invalid values: NaN
+        or infinity where the manifest says that all are finite, truth values other than 0 and 1,
+        text that is not Unicode.
 
     Examples
     --------
@@ -255,7 +257,7 @@ def decode(data: bytes | memoryview, about: dict[str, Any]) -> NDArray[Any]:
         or not all(type(length) is int and length >= 0 for length in shape)
         or math.prod(max(length, 1) for length in shape) * kind.itemsize > LARGEST
     ):
-        raise InputError(f"cannot have the shape {str(shape)[:80]}: see the manifest.")
+        raise InputError(f"has the impossible shape {str(shape)[:80]} in the manifest.")
     if type(finite) is not bool:
         raise InputError(f"finite must be true or false, got {str(finite)[:80]!r}.")
     header, view = _header(dtype, tuple(shape)), memoryview(data)
@@ -272,7 +274,7 @@ def _check_type(dtype: Any) -> None:
     text = _TEXT.fullmatch(str(dtype))
     if str(dtype) not in _TYPES and not (text and int(text[1]) <= _LONGEST_TEXT):
         raise InputError(
-            f"is of type {str(dtype)[:80]!r}, which model files do not hold. They hold "
+            f"is of type {str(dtype)[:80]!r}, which model files do not allow. They allow "
             f"{', '.join(_TYPES.values())} and text of 1 to {_LONGEST_TEXT} characters: "
             "convert with .astype(...)."
         )
@@ -281,7 +283,7 @@ def _check_type(dtype: Any) -> None:
 def _check_values(array: NDArray[Any], finite: bool) -> None:
     kind = array.dtype.kind
     if kind == "f" and finite and not np.isfinite(array).all():
-        raise InputError("has NaN or infinity, though the manifest says that it is finite.")
+        raise InputError("has NaN or infinity, but its manifest says that it is finite.")
     if kind == "b" and array.size and array.view(np.uint8).max() > 1:
         raise InputError("has truth values other than 0 and 1.")
     if kind == "U" and array.size:
@@ -291,7 +293,7 @@ def _check_values(array: NDArray[Any], finite: bool) -> None:
 
 
 def _header(dtype: str, shape: tuple[int, ...]) -> bytes:
-    """Return the header as the format defines it, padded so that the values begin at 64 bytes."""
+    """Return the header of the format, padded so that the values begin at a multiple of 64."""
     text = f"{{'descr': {dtype!r}, 'fortran_order': False, 'shape': {shape!r}, }}"
     length = -(-(len(_MAGIC) + 2 + len(text) + 1) // 64) * 64 - len(_MAGIC) - 2
     return _MAGIC + length.to_bytes(2, "little") + text.ljust(length - 1).encode() + b"\n"

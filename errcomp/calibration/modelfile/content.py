@@ -1,4 +1,4 @@
-"""What a model file holds, checked in one place: when it is written and when it is read."""
+"""Content of a model file, with the checks that run when it is written and when it is read."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from errcomp.calibration.modelfile.container import describe
 from errcomp.errors import InputError, describe_names
 from errcomp.tables.units import SECONDS
 
-#: Beside the estimators: kind of a member of a model file, and the class that makes it again.
+#: Kinds of members other than estimators, each with the class that restores it.
 _PARTS = {
     "kernel-correction": ("errcomp.calibration.kernels", "KernelCorrection"),
     "training": ("errcomp.calibration.fitted", "Training"),
@@ -32,23 +32,23 @@ _LARGEST_INTEGER = 2**63
 
 
 def kinds() -> dict[str, tuple[str, str]]:
-    """Return every kind of member with module and name of the class that makes it again."""
+    """Return every kind of member with module and name of the class that restores it."""
     stored = [member.stored for member in estimators().values() if member.stored is not None]
     by_kind = _PARTS | {kind: (module, name) for kind, module, name in stored}
     return dict(sorted(by_kind.items()))
 
 
-#: Every kind of member, with module and name of the class that makes it again.
+#: Every kind of member, with module and name of the class that restores it.
 KINDS = kinds()
 
 
 def portable(kind: str) -> type[PortableModel]:
-    """Return the class of this kind of model; its module is imported now.
+    """Return the class of this kind of model, and import its module.
 
     Raises
     ------
     InputError
-        There is no such kind; the message lists those that there are.
+        No such kind; the message lists the kinds.
 
     Examples
     --------
@@ -66,7 +66,7 @@ kernel-correction, linear, training, trees. If a newer errcomp wrote it, upgrade
 
 @dataclass(frozen=True, slots=True)
 class FeatureRange:
-    """A feature, and the values that it had in the fit.
+    """A feature, and its range in the fit.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class FeatureRange:
     unit : str
         ``"1"`` for a share; never the unit of the times.
     low, high : float or None
-        Smallest and largest value in the fit; both None where it was never known.
+        Smallest and largest value in the fit; both None if it was never known.
     """
 
     name: str
@@ -95,14 +95,14 @@ class Member:
     kind : str
         One of `kinds`.
     meta : mapping
-        What JSON can hold.
+        Metadata for JSON.
     arrays : mapping of str to ndarray
         float64, float32, int64, int32, int8, bool or text of at most 256 characters.
     non_finite : tuple of str
-        Names of the arrays in which NaN or infinity means something. All others must be finite.
+        Names of the arrays in which NaN or infinity has a meaning. All others must be finite.
     booster : bytes or None
-        The boosted trees as xgboost saves them (UBJSON), for use with xgboost. Nothing here reads
-        it.
+        The boosted trees in xgboost's format (UBJSON), for use with xgboost; errcomp does not read
+        them.
     """
 
     name: str
@@ -121,24 +121,39 @@ class Member:
         non_finite: Sequence[str] = (),
         booster: bytes | None = None,
     ) -> Self:
-        """Take a fitted model apart."""
+        """Return a fitted model as a member of a file.
+
+        Examples
+        --------
+        >>> from errcomp.calibration.estimators.linear.baselines import GlobalFactor
+        >>> model = GlobalFactor().fit([[0.0]] * 4, [0.1, 0.2, 0.3, 0.2]).portable_
+        >>> Member.of("global", model).kind
+        'linear'
+        """
         meta, arrays = model.to_arrays()
         return cls(name, model.KIND, meta, arrays, tuple(non_finite), booster)
 
     def restore(self) -> PortableModel:
-        """Make the model again.
+        """Restore the model.
 
         Raises
         ------
         InputError
-            Something of the model is missing or cannot be.
+            A value of the model is missing or impossible.
+
+        Examples
+        --------
+        >>> from errcomp.calibration.estimators.linear.baselines import GlobalFactor
+        >>> model = GlobalFactor().fit([[0.0]] * 4, [0.1, 0.2, 0.3, 0.2]).portable_
+        >>> Member.of("global", model).restore().line.intercept
+        0.2
         """
         return portable(self.kind).from_arrays(dict(self.meta), dict(self.arrays))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelContent:
-    """All that a model file holds.
+    """Content of a model file.
 
     Attributes
     ----------
@@ -148,31 +163,31 @@ class ModelContent:
     features : tuple of FeatureRange
         In the order of the columns.
     devices, models, modes : tuple of str
-        Those in the fit.
+        Names in the fit.
     levels : tuple of float
         Levels of the bands, ascending, in (0, 1).
     members : tuple of Member
         At least one.
     fingerprint : str
-        Of the table of the fit, see `errcomp.calibration.modelfile.fingerprint`.
+        Fingerprint of the table of the fit, see `errcomp.calibration.modelfile.fingerprint`.
     versions : mapping of str to str
         Versions of errcomp and of the libraries used in the fit.
     created : str
-        Date of the fit, ``"YYYY-MM-DD"``. Given by the caller: no clock is read here.
+        Date of the fit, ``"YYYY-MM-DD"``, given by the caller.
     conformal : tuple of mapping
-        How bands are widened; what JSON can hold.
+        Calibration of the bands, as metadata for JSON.
     extra : mapping
-        Everything else, e.g. corrections of kernels; what JSON can hold.
+        Everything else, as metadata for JSON.
 
     Raises
     ------
     InputError
-        By `check`: which part cannot be, the value seen, and the remedy.
+        From `check`: which part is impossible, its value, and the remedy.
 
     Notes
     -----
-    Read from a file, mappings have their keys in alphabetical order, and tuples inside them are
-    lists.
+    After reading from a file, mappings have their keys in alphabetical order, and tuples inside
+    them are lists.
     """
 
     task: Task
@@ -195,7 +210,21 @@ class ModelContent:
         Raises
         ------
         InputError
-            There is none; the message lists those that there are.
+            No such member; the message lists the members.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from errcomp.calibration.modelfile import FeatureRange, Member, ModelContent
+        >>> content = ModelContent(
+        ...     task="composition", unit="ms",
+        ...     features=(FeatureRange("matmul_share", "1", 0.2, 0.9),),
+        ...     devices=("A100",), models=("bert",), modes=("inference",), levels=(0.5, 0.9),
+        ...     members=(Member("line", "linear", {}, {"slope": np.ones(1)}),),
+        ...     fingerprint="0" * 64,
+        ...     versions={"errcomp": "0.1.0"}, created="2025-01-31")
+        >>> content.member("line").kind
+        'linear'
         """
         for member in self.members:
             if member.name == name:
@@ -204,7 +233,21 @@ class ModelContent:
         raise InputError(f"the model file has no member {name!r}. Members: {names}")
 
     def check(self) -> None:
-        """Raise InputError unless every part is what it has to be."""
+        """Raise InputError unless every part is valid.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from errcomp.calibration.modelfile import FeatureRange, Member, ModelContent
+        >>> content = ModelContent(
+        ...     task="composition", unit="ms",
+        ...     features=(FeatureRange("matmul_share", "1", 0.2, 0.9),),
+        ...     devices=("A100",), models=("bert",), modes=("inference",), levels=(0.5, 0.9),
+        ...     members=(Member("line", "linear", {}, {"slope": np.ones(1)}),),
+        ...     fingerprint="0" * 64,
+        ...     versions={"errcomp": "0.1.0"}, created="2025-01-31")
+        >>> content.check()  # passes: nothing is raised
+        """
         if self.task not in TASKS:
             raise _bad("task", self.task, f"one of {', '.join(TASKS)}")
         if self.unit is not None and not (isinstance(self.unit, str) and self.unit in SECONDS):
@@ -226,13 +269,13 @@ class ModelContent:
 
 
 def plain_json(value: Any, where: str, depth: int = 0) -> Any:
-    """Return what JSON can hold without loss; tuples become lists.
+    """Return a value that JSON holds without loss; tuples become lists.
 
     Raises
     ------
     InputError
-        A value cannot be written (the message says where it is), is NaN or infinite, an integer
-        beyond 64 bits or text that is not Unicode, or it is nested too deeply.
+        A value that JSON cannot hold (the message gives its place), NaN or infinity, an integer
+        beyond 64 bits, text that is not Unicode, or too deep nesting.
 
     Examples
     --------
@@ -241,11 +284,11 @@ def plain_json(value: Any, where: str, depth: int = 0) -> Any:
     >>> plain_json({"knots": {1, 2}}, "meta")
     Traceback (most recent call last):
         ...
-    errcomp.errors.InputError: meta.knots must be what JSON can hold (text, finite numbers, true, \
+    errcomp.errors.InputError: meta.knots must be a value for JSON (text, finite numbers, true, \
 false, None, lists, mappings from text), got {1, 2}.
     """
     if depth > _DEEPEST:
-        raise InputError(f"{where[:200]} is nested more than {_DEEPEST} deep. Make it flatter.")
+        raise InputError(f"{where[:200]} is nested more than {_DEEPEST} deep. Flatten it.")
     if value is None or value is True or value is False:
         return value
     if _is_text(value):
@@ -260,7 +303,7 @@ false, None, lists, mappings from text), got {1, 2}.
     if isinstance(value, Mapping) and all(map(_is_text, value)):
         return {key: plain_json(part, f"{where}.{key}", depth + 1) for key, part in value.items()}
     wanted = "text, finite numbers, true, false, None, lists, mappings from text"
-    raise _bad(where[:200], value, f"what JSON can hold ({wanted})")
+    raise _bad(where[:200], value, f"a value for JSON ({wanted})")
 
 
 def _bad(where: str, value: Any, wanted: str) -> InputError:
@@ -272,7 +315,7 @@ def _is_text(value: Any) -> bool:
         return False
     try:
         value.encode()
-    except UnicodeEncodeError:  # half of a pair, which Python allows in text
+    except UnicodeEncodeError:  # half of a surrogate pair, which Python allows in text
         return False
     return True
 
@@ -282,7 +325,7 @@ def _check_names(where: str, names: Any) -> None:
         raise _bad(where, names, "a tuple of names")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"{where} names {twice!r} twice. Name each once.")
+        raise InputError(f"{where} has {twice!r} twice. Name each once.")
 
 
 def _check_levels(levels: Any) -> None:
@@ -310,7 +353,7 @@ def _check_versions(versions: Any) -> None:
         _is_text(part) for pair in versions.items() for part in pair
     )
     if not texts or "errcomp" not in versions:
-        raise _bad("versions", versions, "a mapping of text to text that says which errcomp")
+        raise _bad("versions", versions, "a mapping of text to text with a version of errcomp")
 
 
 def _check_features(features: Any) -> None:

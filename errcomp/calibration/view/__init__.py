@@ -1,1 +1,1 @@
-"""What people see of calibrated models: tables, figures, checks."""
+"""Reports of calibrated models: tables, figures, checks."""

@@ -20,7 +20,7 @@ from errcomp.results import Estimate, format_fraction
 if TYPE_CHECKING:
     from errcomp.calibration.evaluation import Evaluation, EvaluationRow
 
-#: What a check may fail on.
+#: Conditions on which a check may fail.
 CONDITIONS = ("worse", "narrow")
 _SUM = "sum"
 _BAND = 0.9
@@ -32,7 +32,7 @@ _NAMED = 3
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """One estimator in one split; what cannot be tested is None."""
+    """One estimator in one split; untestable parts are None."""
 
     split: str
     estimator: str
@@ -47,7 +47,7 @@ class _Judged:
 
     @property
     def faults(self) -> tuple[str, ...]:
-        """Return what is wrong with it."""
+        """Return the conditions on which it fails."""
         worse = self.difference is not None and (self.difference.low or 0.0) > 0
         narrow = self.coverage is not None and self.coverage[2] < _BAND
         return tuple(word for word, is_so in zip(CONDITIONS, (worse, narrow), strict=True) if is_so)
@@ -67,28 +67,27 @@ def report_evaluation(
 
     * "worse": the mean error is larger than that of the plain sum of kernels on the same runs: the
       whole interval of the paired difference lies above 0;
-    * "narrow": the 90 % band holds too few runs: the whole interval of its coverage lies below
-      90 %. Bands that hold more are no failure.
+    * "narrow": the 90 % band contains too few runs: the whole interval of its coverage lies below
+      90 %. A band that contains more does not fail.
 
-    It is skipped where neither can be tested: fewer than five groups, no bands, nothing answered,
-    or a split that these runs do not allow. With :math:`m` tests that can be made, the intervals
-    have the level :math:`1 - 0.05/m` (Bonferroni), so that the probability of any false alarm is
-    at most 5 %, half of that by the nominal level, as an interval has two ends
-    (tests/statistical/test_checks.py). Whether an estimator beats the sum is another question: one
-    that does not passes.
+    It is skipped if neither can be tested: fewer than five groups, no bands, no predictions, or a
+    split that these runs do not allow. With :math:`m` possible tests the intervals have the level
+    :math:`1 - 0.05/m` (Bonferroni), so the probability of any false alarm is at most 5 %. By the
+    nominal level it is half of that, because an interval has two ends
+    (tests/statistical/test_checks.py). An estimator may pass without beating the sum.
 
     Parameters
     ----------
     result : Evaluation
     estimators : sequence of str, optional
-        Those to judge. By default all that are no baselines, or the baselines but the sum where
-        there are no others.
+        The estimators to check. By default all but the baselines; if there are only baselines, all
+        but the sum.
     fail_on : sequence of str
-        From "worse" and "narrow"; the other is neither tested nor counted in :math:`m`.
+        "worse", "narrow" or both; the other is neither tested nor counted in :math:`m`.
     name : str
-        Of the suite, and class of its test cases.
+        Name of the suite, and class of its test cases.
     title : str
-        Of the summary.
+        Title of the summary.
 
     Returns
     -------
@@ -97,7 +96,7 @@ def report_evaluation(
     Raises
     ------
     InputError
-        What to fail on does not exist, or there is no estimator to judge.
+        `fail_on` has an unknown condition, or there is no estimator to check.
 
     Examples
     --------
@@ -112,7 +111,7 @@ def report_evaluation(
     unknown = [word for word in fail_on if word not in CONDITIONS]
     if unknown or not fail_on:
         raise InputError(
-            f"an evaluation fails on {' and '.join(CONDITIONS)}, got {unknown or 'nothing'}"
+            f"fail_on must be {' or '.join(CONDITIONS)}, or both, got {unknown or 'nothing'}"
         )
     wanted = _estimators(result, estimators)
     splits = list(dict.fromkeys([*(row.split for row in result.rows), *result.not_done]))
@@ -153,13 +152,13 @@ def _estimators(result: Evaluation, wanted: Sequence[str] | None) -> list[str]:
         wanted = fitted or [name for name in known if name != _SUM]
     if not wanted:
         raise InputError(
-            f"no estimator to judge: there is {', '.join(known) or 'none'}. Name one to judge."
+            f"no estimator to check; evaluated: {', '.join(known) or 'none'}. Name one to check."
         )
     return list(dict.fromkeys(wanted))
 
 
 def _testable(result: Evaluation, place: tuple[str, str], fail_on: Sequence[str]) -> list[str]:
-    """Return what can be tested: that depends on the runs and their groups, not on their errors."""
+    """Return the possible tests, which depend on the runs and their groups, not on errors."""
     held = result.held_out.get(place)
     if held is None:
         return []
@@ -199,7 +198,7 @@ def _judge(
 
 
 def _difference(split: str, held: HeldOut, level: float) -> Estimate:
-    """Return the mean error less that of the sum of kernels, paired by run."""
+    """Return the mean error minus that of the sum of kernels, paired by run."""
     values = held.ape - held.naive().ape
     clusters = clusters_of(split, held)
     return mean_in_clusters(values, clusters, figure="mean_ape_difference", level=level)
@@ -223,13 +222,13 @@ def _case(case: _Judged) -> Case:
 
 
 def _worse(case: _Judged) -> str:
-    assert case.row is not None  # what is worse was judged
+    assert case.row is not None  # "worse" has a row
     mean = format_fraction(case.row.figures["mean_ape"].value)
     return f"worse than the sum of kernels: mean error {mean}, {_points(case.difference)} more"
 
 
 def _narrow(case: _Judged) -> str:
-    return f"too narrow: the 90 % band holds {_share(case.coverage)} of the runs"
+    return f"too narrow: the 90 % band contains {_share(case.coverage)} of the runs"
 
 
 _SAYS = {"worse": _worse, "narrow": _narrow}
@@ -263,7 +262,7 @@ def _sentence(judged: Sequence[_Judged], tests: int) -> str:
         return f"{text}."
     if not tests:
         return f"Nothing could be tested in {n}."
-    return f"Pass: nothing wrong was shown in {n}, in {tests} test{'' if tests == 1 else 's'}."
+    return f"Pass: no failure in {n}, in {tests} test{'' if tests == 1 else 's'}."
 
 
 def _table(judged: Sequence[_Judged]) -> list[str]:
@@ -281,7 +280,7 @@ def _table(judged: Sequence[_Judged]) -> list[str]:
                 ", ".join(case.faults) or (f"skipped: {case.reason}" if case.reason else "passed"),
             )
         )
-    names = ("split", "estimator", "runs", "mean error", "minus sum", "in 90 % band", "found")
+    names = ("split", "estimator", "runs", "mean error", "minus sum", "in 90 % band", "result")
     return table(names, rows, right=(2, 3, 4, 5))
 
 
@@ -290,20 +289,20 @@ def _advice(result: Evaluation, judged: Sequence[_Judged]) -> list[str]:
     lines = []
     if "worse" in faults:
         worst = next(case for case in judged if "worse" in case.faults)
-        assert worst.row is not None  # what is worse was judged
+        assert worst.row is not None  # "worse" has a row
         runs = ", ".join(run.run for run in worst.row.worst[:_NAMED])
         lines.append(
-            "Worse: do not predict with it; add the kernels up. Look at the runs that it errs most "
-            f"on ({worst.name}: {runs}), and at what they have that the others have not."
+            "Worse: do not predict with it; add the kernels up. Check how the runs with the "
+            f"largest errors differ from the others ({worst.name}: {runs})."
         )
     if "narrow" in faults:
         lines.append(
-            "Narrow: do not rely on the bands for what was left out. They are calibrated on groups "
-            "like these: measure more of them, and runs of those that the bands miss."
+            "Narrow: do not rely on the bands for new groups. They are calibrated on groups like "
+            "these: measure more groups, and more runs of those that the bands miss."
         )
     refused = sum(case.row.refused for case in judged if case.row is not None)
     if refused:
-        lines.append(f"{refused} predictions were refused and not judged: {_reasons(result)}.")
+        lines.append(f"{refused} predictions were refused and not evaluated: {_reasons(result)}.")
     return items("What to do:", lines) if lines else paragraph("What to do: nothing.")
 
 
@@ -318,8 +317,8 @@ def _footer(tests: int) -> list[str]:
     level = f"{100 * (1 - _ALPHA / tests):.4g} %"
     return [
         line(
-            f"Intervals at {level}, so that 95 % hold for the {tests} tests together; models that "
-            "are as good as the sum, with bands that hold, fail in at most 5 % of checks. "
+            f"Intervals at {level}, for 95 % over the {tests} tests together. Models that are as "
+            "good as the sum and have valid bands fail in at most 5 % of checks. "
             "Minus sum: mean error minus that of the sum of kernels, in points, on the same runs."
         )
     ]

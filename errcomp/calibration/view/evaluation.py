@@ -1,4 +1,4 @@
-"""What people see of a calibrated model judged on what it has not seen."""
+"""The report of a held-out evaluation."""
 
 from __future__ import annotations
 
@@ -32,28 +32,28 @@ if TYPE_CHECKING:
 
 __all__ = ["FIGURES", "draw", "evaluation_view"]
 
-#: What can be drawn of an evaluation; the last two need the held-out predictions themselves.
+#: Figures of an evaluation; the last two need the held-out predictions of each run.
 FIGURES: Mapping[str, str] = {
-    "coverage": "On the line a band holds as often as it says; below it, less often.",
-    "abstention": "The error of those runs that the estimator is surest of; at 80 % it is the "
-    'column "Surest 80 %" of the table.',
-    "predicted": "Every run that was left out, with its 90 % band.",
-    "residuals": "The error of each run that was left out, by device and model.",
+    "coverage": "On the line bands contain as many runs as they should; below it, fewer.",
+    "abstention": "The error of the runs with the narrowest bands; at 80 % it is the column "
+    '"Most confident 80 %" of the table.',
+    "predicted": "Every held-out run, with its 90 % band.",
+    "residuals": "The error of each held-out run, by device and model.",
 }
 _NEED_RUNS = ("predicted", "residuals")
 
 _SHOWN = 0.9
-#: The share of the runs whose error is told; the figure of abstention marks the same.
-_SUREST = 0.8
+#: Share of the runs whose error the table shows; the abstention figure marks the same share.
+_CONFIDENT = 0.8
 _RANDOM = "random"
 _NAMED = 3
 #: A difference of fractions in percentage points.
 _POINTS = forms.interval(1, scale=100, signed=True, ends_signed=True)
 _LEGEND = (
     "APE: |predicted − measured| / measured. In 90 % band: per cent of runs, with a 95 % interval. "
-    "Width: of that band over the prediction. CRPS: over the sum of kernels, lower is better. "
-    "Surest 80 %: MAPE of the 80 % of runs with the narrowest bands, as the figure of "
-    "abstention draws it; runs with bands of one width count with the mean of their errors."
+    "Width: that of the 90 % band over the prediction. CRPS (continuous ranked probability score): "
+    "over the sum of kernels, lower is better. Most confident 80 %: MAPE of the 80 % of runs with "
+    "the narrowest bands; runs with equally wide bands count with their mean error."
 )
 _GROUPS = {
     "leave-model-out": "model",
@@ -65,7 +65,7 @@ _GROUPS = {
 
 
 def evaluation_view(result: Evaluation) -> Report:
-    """Return what people see of an evaluation.
+    """Return the report of an evaluation.
 
     Parameters
     ----------
@@ -77,9 +77,11 @@ def evaluation_view(result: Evaluation) -> Report:
     """
     notes = []
     if not result.held_out:
-        notes.append("Figures of single runs need the evaluation itself, not its document.")
+        notes.append(
+            "Figures of single runs need the evaluation itself; its document lacks the runs."
+        )
     return Report(
-        title=f"What is a correction worth? {result.task} of {result.source or 'the table'}",
+        title=f"Held-out evaluation: {result.task} of {result.source or 'the table'}",
         line=_line(result),
         verdicts=[
             _verdict([row for row in result.rows if row.split == split])
@@ -100,7 +102,7 @@ def evaluation_view(result: Evaluation) -> Report:
 
 def _line(result: Evaluation) -> list[str]:
     if not result.rows:
-        return ["nothing judged"]
+        return ["nothing evaluated"]
     best = min(result.rows, key=lambda row: row.figures["mean_ape"].value)
     figure = best.figures["mean_ape"]
     return [f"{best.split}", f"{best.estimator}: MAPE {figure.format()}", f"n={figure.n}"]
@@ -112,26 +114,26 @@ def _draw_figure(
     """Draw one split of an evaluation: coverage, abstention, predicted or residuals."""
     splits = list(dict.fromkeys(row.split for row in result.rows))
     if not splits:
-        raise InputError("nothing was judged: there is nothing to draw")
+        raise InputError("nothing was evaluated, so there is nothing to draw")
     for given, names in ((figure, list(FIGURES)), (split or splits[0], splits)):
         if given not in names:
-            raise InputError(f"there is no {given!r} to draw. Known: {describe_names(names)}")
+            raise InputError(f"no figure or split {given!r}. Known: {describe_names(names)}")
     return draw(figure, result, split or splits[0], ax)
 
 
 def _method(result: Evaluation) -> list[tuple[str, str]]:
     return [
-        ("MAPE", "Mean of |predicted − measured| / measured over the runs left out."),
+        ("MAPE", "Mean of |predicted − measured| / measured over the held-out runs."),
         (
             "In 90 % band",
-            "Per cent of the runs whose measured time is inside their band. Bands "
-            "are fitted and calibrated anew without each group that is left out.",
+            "Per cent of the runs whose measured time is inside their band. Without each held-out "
+            "group, bands are fitted and calibrated from scratch.",
         ),
-        ("Width", "Of the 90 % band over the prediction, mean over the runs."),
+        ("Width", "Width of the 90 % band over the prediction, mean over the runs."),
         (
             "CRPS",
-            "Continuous ranked probability score over the sum of kernels: how far the "
-            "whole distribution predicted is from what was measured; lower is better.",
+            "Continuous ranked probability score over the sum of kernels: the distance of the "
+            "predicted distribution from the measured time; lower is better.",
         ),
         *_intervals(result),
         ("Unit of times", result.unit or "not stated"),
@@ -140,17 +142,17 @@ def _method(result: Evaluation) -> list[tuple[str, str]]:
 
 
 def _intervals(result: Evaluation) -> list[tuple[str, str]]:
-    """Say what stands in brackets: of which others it speaks, and how it was made."""
+    """Explain the intervals: the groups they are for, and their method."""
     named = []
     for split in dict.fromkeys(row.split for row in result.rows):
         first = next(row for row in result.rows if row.split == split)
         how = f"{len(first.groups)} {group_of(split)}s ({first.figures['mean_ape'].method})"
         named.append(f"{split}: {how}")
     return [
-        ("[low, high]", "95 % interval: where the figure may lie for other groups (models, "
-         "devices, …) like those left out. Runs of one group are taken as alike, so that few "
-         "groups make it wide, however many runs they have."),
-        ("Groups, and how the interval of the MAPE was made", "; ".join(named)),
+        ("[low, high]", "95 % interval for other groups (models, devices, …) like those held out. "
+         "Runs of one group are treated as correlated, so few groups make it wide, however many "
+         "runs they have."),
+        ("Groups, and the method of the interval of the MAPE", "; ".join(named)),
     ]  # fmt: skip
 
 
@@ -163,12 +165,12 @@ def _verdict(rows: list[EvaluationRow]) -> Verdict:
     if best.beats_sum:
         return Verdict("Better than the sum", f"{text}; it beats the sum of kernels.", "good")
     return Verdict(
-        "Cannot be told", f"{text}; whether it beats the sum of kernels may be chance.", "doubt"
+        "Undecided", f"{text}; its lead over the sum of kernels is not significant.", "doubt"
     )
 
 
 def draw(name: str, result: Evaluation, split: str, ax: Axes | None = None) -> Axes:
-    """Draw one split: of single runs those that the estimator with the lowest error says."""
+    """Draw one split; figures of single runs show the estimator with the lowest error."""
     from errcomp.calibration.view import figures
 
     rows = [row for row in result.rows if row.split == split]
@@ -182,9 +184,9 @@ def draw(name: str, result: Evaluation, split: str, ax: Axes | None = None) -> A
             for row in rows
         }
         groups = len(rows[0].groups)
-        clusters = f"{groups} {group_of(split)}{'' if groups == 1 else 's'}"
+        drawn = f"{groups} {group_of(split)}{'' if groups == 1 else 's'}"
         return figures.coverage(
-            points, n=max(row.n for row in rows), clusters=clusters, note=split, ax=ax
+            points, n=max(row.n for row in rows), drawn=drawn, note=split, ax=ax
         )
     if name == "abstention":
         curves = {row.estimator: row.abstention for row in rows if row.abstention is not None}
@@ -211,7 +213,7 @@ def draw(name: str, result: Evaluation, split: str, ax: Axes | None = None) -> A
 
 
 def group_of(split: str) -> str:
-    """Return what a split leaves out.
+    """Return the kind of group that a split holds out.
 
     Examples
     --------
@@ -222,7 +224,7 @@ def group_of(split: str) -> str:
 
 
 def _tables(result: Evaluation) -> list[Table]:
-    """Tables of each split: every estimator, then the runs that the best one errs most on.
+    """Tables of each split: every estimator, then the largest errors of the best one.
 
     Parameters
     ----------
@@ -239,7 +241,7 @@ def _tables(result: Evaluation) -> list[Table]:
     if result.transfer:
         tables.append(_transfer(result))
     if not tables:
-        title = f"Nothing was judged: {result.task} of {result.source or 'the table'}"
+        title = f"Nothing was evaluated: {result.task} of {result.source or 'the table'}"
         return [Table(title, (), (), _not_done_notes(result))]
     last = tables[-1]
     tables[-1] = Table(last.title, last.columns, last.rows, [*last.notes, *_not_done_notes(result)])
@@ -258,7 +260,7 @@ def _split(
     *,
     legend: bool,
 ) -> Table:
-    """Show one split, an estimator a line, the sum of kernels first."""
+    """Show one split, one estimator per line, the sum of kernels first."""
     ordered = sorted(rows, key=lambda row: row.estimator != "sum")
     columns = [
         Column("Estimator", lambda row: row.estimator, key=True),
@@ -267,11 +269,11 @@ def _split(
         Column("In 90 % band", _coverage, forms.interval(0, scale=100)),
         Column("Width", lambda row: row.band(_SHOWN).mean_width, forms.finite_percent),
         Column("CRPS", lambda row: row.crps, forms.finite_percent),
-        Column("Surest 80 %", _surest, forms.finite_percent),
+        Column("Most confident 80 %", _confident, forms.finite_percent),
     ]
     group = group_of(best.split)
     groups = max(len(row.groups) for row in rows)
-    how = f"{groups} random folds" if best.split == _RANDOM else f"each {group} left out in turn"
+    how = f"{groups} random folds" if best.split == _RANDOM else f"each {group} held out in turn"
     title = (
         f"{best.split}: {result.task} of {result.source or 'the table'}, "
         f"{counted(max(row.n for row in rows), 'run')}, {how}"
@@ -288,14 +290,14 @@ def _split(
 
 
 def _conclusion(best: EvaluationRow, groups: int) -> str:
-    """Say in a sentence what to do."""
+    """Return the conclusion in a sentence."""
     if best.estimator == "sum":
         return "Add the kernels up: nothing has a lower mean error."
     sentence = f"Best: {best.estimator} has the lowest mean error"
     if best.beats_sum:
         return f"{sentence}; it beats the sum of kernels."
     few = f"{groups} {group_of(best.split)}s"
-    return f"{sentence}; whether it beats the sum of kernels, {few} cannot tell."
+    return f"{sentence}; with {few} its lead over the sum of kernels is not significant."
 
 
 def _figure(name: str) -> Column:
@@ -306,8 +308,8 @@ def _figure(name: str) -> Column:
     )
 
 
-def _surest(row: EvaluationRow) -> float | None:
-    return None if row.abstention is None else row.abstention.at(_SUREST)
+def _confident(row: EvaluationRow) -> float | None:
+    return None if row.abstention is None else row.abstention.at(_CONFIDENT)
 
 
 def _coverage(row: EvaluationRow) -> forms.Ends | None:
@@ -316,7 +318,7 @@ def _coverage(row: EvaluationRow) -> forms.Ends | None:
 
 
 def _uncalibrated(rows: Sequence[EvaluationRow]) -> list[Note]:
-    """Say whose bands nobody has checked."""
+    """Name the estimators with uncalibrated bands."""
     by_number: dict[int, list[str]] = {}
     for row in rows:
         by_number.setdefault(row.uncalibrated, []).append(row.estimator)
@@ -331,7 +333,7 @@ def _uncalibrated(rows: Sequence[EvaluationRow]) -> list[Note]:
 
 
 def _weak(rows: Sequence[EvaluationRow], group: str) -> list[Note]:
-    """Name the groups that the 90 % bands hardly cover."""
+    """Name the groups with low coverage of the 90 % bands."""
     notes = []
     for row in rows:
         if not row.weak_groups:
@@ -339,17 +341,18 @@ def _weak(rows: Sequence[EvaluationRow], group: str) -> list[Note]:
         named = ", ".join(
             f"{g.group} ({100 * g.coverage[_SHOWN]:.0f} % of {g.n} runs)" for g in row.weak_groups
         )
-        notes.append(item(f"{row.estimator}: the 90 % band fails in {group} {named}."))
+        notes.append(item(f"{row.estimator}: the 90 % bands cover too little of {group} {named}."))
     return notes
 
 
 def _flattery(result: Evaluation, best: EvaluationRow) -> list[Note]:
-    """Say what a random split would have shown instead."""
+    """Return what a random split would have shown instead."""
     return [
         item(
             f"A random split would have shown {best.estimator} with a mean of "
             f"{format_fraction(gap.mean_ape_against)} instead of {format_fraction(gap.mean_ape)} "
-            f"on the same runs: it flatters by {100 * gap.difference.value:+.1f} points."
+            f"on the same runs: {100 * abs(gap.difference.value):.1f} points too "
+            f"{'low' if gap.difference.value >= 0 else 'high'} for a new {group_of(best.split)}."
         )
         for gap in result.flattery
         if (gap.split, gap.estimator) == (best.split, best.estimator)
@@ -363,9 +366,9 @@ def _worst(row: EvaluationRow, result: Evaluation) -> Table:
         Column(f"Measured{of}", lambda run: run.measured, forms.number),
         Column(f"Predicted{of}", lambda run: run.predicted, forms.number),
         Column("Error", lambda run: run.predicted / run.measured - 1, forms.change),
-        Column("Known of it", lambda run: result.known.get(run.run, "–")),
+        Column("Notes", lambda run: result.known.get(run.run, "–")),
     ]
-    title = f"{row.split}: runs that {row.estimator} errs most on"
+    title = f"{row.split}: largest errors of {row.estimator}"
     return Table(title, columns, row.worst)
 
 
@@ -379,29 +382,29 @@ def _transfer(result: Evaluation) -> Table:
         Column("Cost (points)", lambda row: row.cost.difference, _POINTS),
     ]
     notes = [
-        "Unseen: MAPE of the vendor's runs, all its devices left out. Others: of the other "
-        "vendors' runs, each device left out alone. Gap: the one less the other. Cost: unseen less "
-        "the same runs with their own device left out alone.",
+        "Unseen: MAPE of the vendor's runs, with all its devices held out. Others: MAPE of the "
+        "other vendors' runs, with each device held out alone. Gap: unseen minus others. Cost: "
+        "unseen minus the MAPE of the same runs with only their own device held out.",
     ]
     title = "leave-vendor-out: transfer to a vendor that was not in the fit"
     return Table(title, columns, result.transfer, notes)
 
 
 def _not_done_notes(result: Evaluation) -> list[str]:
-    """Say what was not done, not judged, not answered, and why."""
+    """Return notes on splits, runs and predictions that are missing, with the reasons."""
     notes = [f"Not done: {reason}" for reason in result.not_done.values()]
     if result.not_judged:
         n = len(result.not_judged)
         named = ", ".join(result.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")
         notes.append(
-            f"Not judged: {counted(n, 'run')} without an end-to-end time, or without the time of "
-            f"all kernels ({named})."
+            f"Not evaluated: {counted(n, 'run')} without an end-to-end time, or without the time "
+            f"of all kernels ({named})."
         )
     same: dict[tuple[str, str, str], list[Any]] = {}
     for refusal in result.refused:
         same.setdefault((refusal.split, refusal.estimator, refusal.reason), []).append(refusal)
     for (split, estimator, reason), those in same.items():
-        who = f"{estimator} did not answer" if estimator else "no estimator answered"
+        who = f"{estimator} did not predict" if estimator else "no estimator predicted"
         n = sum(refusal.n for refusal in those)
         held = ", ".join(refusal.held_out for refusal in those[:_NAMED])
         held += ", …" if len(those) > _NAMED else ""

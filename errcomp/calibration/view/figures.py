@@ -1,8 +1,8 @@
-"""Figures of calibrated models: axes in, axes out, arrays drawn as they are.
+"""Figures of calibrated models: axes in, axes out, arrays drawn unchanged.
 
-`predicted`, `residuals`, `coverage` and `abstention` show runs that were left out of the fit;
-`overhead` and `posterior` show a fit. None shows anything, touches pyplot or changes Matplotlib's
-settings; Matplotlib is imported at first use (``pip install 'errcomp[figures]'``).
+`predicted`, `residuals`, `coverage` and `abstention` show held-out runs; `overhead` and `posterior`
+show a fit. They open no window, do not touch pyplot, and leave Matplotlib's settings unchanged.
+Matplotlib is imported at first use (``pip install 'errcomp[figures]'``).
 `errcomp.report.drawing.saving.save` writes the axes to a file.
 """
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 __all__ = ["abstention", "coverage", "overhead", "posterior", "predicted", "residuals"]
 
-#: The same estimator looks the same in every figure; those to be looked at first come first.
+#: An estimator has the same colour and marker in every figure; the most important come first.
 _ESTIMATORS = ("stack", "bayesian", "boosted", "linear", "device", "global", "sum")
-#: The share of runs whose error is written out in an abstention curve.
+#: Share of runs whose error is written beside an abstention curve.
 _SHARE = 0.8
 #: Characters of the name of a line beside its end.
 _BESIDE = 24
-#: A mean of fewer runs is not drawn.
+#: Fewest runs of a mean that is drawn.
 _FEWEST = 5
 
 
@@ -45,30 +45,30 @@ def coverage(
     found: Mapping[str, Sequence[tuple[float, float, float, float]]],
     *,
     n: int,
-    clusters: str = "",
+    drawn: str = "",
     note: str = "",
     ax: Axes | None = None,
 ) -> Axes:
     """Draw the share of runs measured inside their bands against the share that should be.
 
-    On the dashed line bands hold what they promise; below it they are too narrow, above it wider
-    than need be. Vertical lines are intervals that take runs of one group as alike: few groups make
-    them wide. Points of one level stand side by side so that their intervals can be seen.
+    On the dashed line bands cover as often as promised; below it they are too narrow, above it too
+    wide. Vertical lines are intervals that treat runs of one group as correlated, so few groups
+    make them wide. Points of one level are side by side so that their intervals are visible.
 
-    Misleads where only the average is looked at: bands may hold over all runs and fail in a group.
+    Misleads as an average: bands may be right over all runs and fail in a group.
 
     Parameters
     ----------
     found : mapping of str to sequence of (level, coverage, low, high)
-        Per estimator, all fractions; low and high are NaN where there is no interval.
+        Per estimator, all fractions; low and high are NaN without an interval.
     n : int
-        Runs behind every point.
-    clusters : str
-        What the intervals take as alike, e.g. ``"8 devices"``.
+        Runs at every point.
+    drawn : str
+        Clusters of the intervals, e.g. ``"8 devices"``.
     note : str
-        How the runs were left out, written below the title.
+        How the runs were held out, written below the title.
     ax : matplotlib.axes.Axes, optional
-        Where to draw, on a light ground; new axes in a figure of their own by default.
+        Where to draw, on a light ground; by default new axes in a new figure.
 
     Returns
     -------
@@ -84,7 +84,7 @@ def coverage(
     Examples
     --------
     >>> axes = coverage({"stack": [(0.5, 0.55, 0.4, 0.7), (0.9, 0.88, 0.8, 0.95)]}, n=87,
-    ...                 clusters="8 devices")
+    ...                 drawn="8 devices")
     >>> axes.get_title(loc="left")
     'Do the bands hold? n=87 runs, 8 devices'
     """
@@ -113,7 +113,7 @@ def coverage(
         ends.append((float(x[-1]), float(share[-1])))
     _side_labels(ax, ends, names)
     _style.name_axes(ax, x="probability of the band", y="runs measured inside")
-    of = f", {clusters}" if clusters else ""
+    of = f", {drawn}" if drawn else ""
     _style.heading(
         ax,
         f"Do the bands hold? n={_text.count(n, 'run')}{of}",
@@ -129,15 +129,15 @@ def abstention(
     note: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the mean error of the runs answered against their share, surest first.
+    """Draw the mean error of the answered runs against their share, narrowest bands first.
 
-    One line per estimator. A line that falls to the left says that narrow bands are a sign of
-    small errors; a flat one that they tell nothing. Beside each line stands the error where 80 % of
-    the runs are answered. Runs with bands of one width are answered in no order: each counts with
-    the mean error of all of them, so that a line bends only where widths differ.
+    One line per estimator. If a line falls to the left, narrow bands indicate small errors; if it
+    is flat, widths are unrelated to errors. Beside each line is the error when 80 % of the runs are
+    answered. Runs with equally wide bands count with their mean error, so a line bends only where
+    widths differ.
 
-    Misleads at the left end, where a mean is that of a handful of runs: shares of fewer than five
-    runs are not drawn.
+    Misleads at the left end, where the mean is over a few runs; shares of fewer than five runs are
+    not drawn.
 
     Parameters
     ----------
@@ -145,9 +145,9 @@ def abstention(
         Per estimator, from `errcomp.calibration.evaluation.scoring.abstention_curve`; errors as
         fractions.
     note : str
-        How the runs were left out, written below the title.
+        How the runs were held out, written below the title.
     ax : matplotlib.axes.Axes, optional
-        Where to draw, on a light ground; new axes in a figure of their own by default.
+        Where to draw, on a light ground; by default new axes in a new figure.
 
     Returns
     -------
@@ -182,7 +182,7 @@ def abstention(
     ax.axvline(100 * _SHARE, color=_style.MUTED, lw=0.9, ls=(0, (4, 2)), zorder=1)
     for i, (name, (x, y)) in enumerate(drawn.items()):
         tint, mark = _look(name, names)
-        # Marks, for colour alone tells nothing in grey; not above each other.
+        # Marks, because colours look alike in grey; shifted, so that they do not overlap.
         start, step = len(x) * (i + 1) // (6 * len(drawn)), max(1, len(x) // 6)
         every = sorted({*range(start, len(x), step), len(x) - 1})
         ax.plot(x, y, color=tint, marker=mark, ms=4, lw=1.3, zorder=3, label=name,
@@ -210,7 +210,7 @@ def abstention(
         f"What abstaining gains, n={_text.count(n, 'run')}",
         [
             *([note] if note else []),
-            f"beside the lines: mean error of the surest {_SHARE:.0%}".replace("%", " %"),
+            f"beside the lines: mean error of the most confident {_SHARE:.0%}".replace("%", " %"),
         ],
         room=2,
     )
@@ -218,7 +218,7 @@ def abstention(
 
 
 def _ordered(names: Iterable[str]) -> list[str]:
-    """Return estimators in the order of their looks; names that are not known follow."""
+    """Return estimators in the order of their looks; unknown names follow."""
     given = list(names)
     return [n for n in _ESTIMATORS if n in given] + [n for n in given if n not in _ESTIMATORS]
 
@@ -244,12 +244,12 @@ def _side_labels(
     _style.side_labels(ax, [x for x, _ in ends], [y for _, y in ends], texts, tints)
 
 
-#: More models than this share one mark; characters of the name of one in a key.
+#: Models beyond this number share one mark; characters of a model's name in the key.
 _MOST_MODELS, _KEY = 7, 24
-#: Marks that need to be larger to be seen as well as others.
+#: Marks that are drawn larger to be as visible as others.
 _SIZES = {"*": 8.0, "P": 6.5}
-#: Ratios of the ends of an axis of times from which only powers of ten are labelled, and below
-#: which labels are at even distances.
+#: Ratio of the ends of a time axis from which only powers of ten are labelled, and ratio below
+#: which labels are evenly spaced.
 _DECADES_FROM, _EVEN_BELOW = 300.0, 6.0
 #: Points to the columns of numbers beside the axes.
 _COUNT_AT, _ERROR_AT = 6.0, 40.0
@@ -269,22 +269,22 @@ def predicted(
     """Draw predicted against measured times with the band of each run, on logarithmic scales.
 
     On the diagonal a prediction is right. A filled circle is a run measured inside its band, an
-    open diamond one measured outside; a vertical line that does not reach the diagonal misses.
+    open diamond a run outside it: its vertical line does not reach the diagonal.
 
-    Misleads over many orders of magnitude, where an error of 20 % is hardly seen: `residuals`
-    shows errors themselves.
+    Misleads over many orders of magnitude, where an error of 20 % is hardly visible: `residuals`
+    shows the errors.
 
     Parameters
     ----------
     measured, predicted, low, high : array_like, shape (n,)
-        Times above 0, in `unit`; of runs that were not in the fit.
+        Times above 0, in `unit`, of held-out runs.
     unit : str, optional
     level : float
         Probability of the band.
     note : str
-        How the runs were left out and what predicted them, written below the title.
+        How the runs were held out and predicted, written below the title.
     ax : matplotlib.axes.Axes, optional
-        Where to draw, on a light ground; new axes in a figure of their own by default.
+        Where to draw, on a light ground; by default new axes in a new figure.
 
     Returns
     -------
@@ -361,7 +361,7 @@ def predicted(
 
 
 def _label_times(axis: Axis, low: float, high: float) -> None:
-    """Write times as people do, and not as powers, on a logarithmic axis."""
+    """Write times as plain numbers instead of powers on a logarithmic axis."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter
 
     if high / low < _DECADES_FROM:  # at even distances there, up to one decade
@@ -388,23 +388,23 @@ def residuals(
 
     .. math:: e_r = \frac{\text{predicted}_r - \text{measured}_r}{\text{measured}_r}
 
-    One row per device, one mark per model; the vertical bar of a row is its median. Marks that
-    lie together away from 0 are an error that a device or a model has as a whole. Beside each row
-    stand its number of runs and its mean absolute error.
+    One row per device, one mark per model; the vertical bar of a row is its median. Marks that are
+    together away from 0 show a common error of a device or a model. Beside each row are its number
+    of runs and its mean absolute error.
 
-    Misleads where the axis is taken as even-handed: predictions can be 100 % too short at most,
-    and any amount too long.
+    Misleads if both directions are compared: a prediction can be at most 100 % too short, but any
+    amount too long.
 
     Parameters
     ----------
     error : array_like, shape (n,)
-        Fractions; above 0 the prediction is too long. Of runs that were not in the fit.
+        Fractions, of held-out runs; above 0 the prediction is too long.
     device, model : array_like of str, shape (n,)
         ``""`` where unknown.
     note : str
-        How the runs were left out and what predicted them, written below the title.
+        How the runs were held out and predicted, written below the title.
     ax : matplotlib.axes.Axes, optional
-        Where to draw, on a light ground; new axes in a figure of their own by default.
+        Where to draw, on a light ground; by default new axes in a new figure.
 
     Returns
     -------
@@ -431,7 +431,7 @@ def residuals(
     ax.axvline(0, color=_style.INK, lw=0.9, ls=(0, (4, 2)), zorder=1)
     drawn = models[:_MOST_MODELS] if len(models) > _MOST_MODELS + 1 else models
     tints, marks = _style.colours(models), _style.markers(models)
-    # Marks of one row stand on lines of their own, so that none hides another.
+    # Marks of a row are on separate lines, so that none hides another.
     steps = 0.56 * ((np.arange(len(models)) + 0.5) / len(models) - 0.5)
     short = _text.fitting([name or "(unknown)" for name in models], _KEY)
     handles: list[Artist] = []
@@ -490,7 +490,7 @@ def _checked_arrays(given: Mapping[str, ArrayLike]) -> dict[str, NDArray[np.floa
 
 
 def _groups(names: ArrayLike, n: int, word: str) -> tuple[list[str], NDArray[np.int64]]:
-    """Return the names, sorted, and which of them each run has."""
+    """Return the sorted names, and the position of each run's name."""
     values = np.asarray(names, dtype=object)
     if values.shape != (n,):
         raise InputError(f"{word} must have one name per run, shape ({n},), got {values.shape}")

@@ -1,12 +1,13 @@
-"""Calibrated models as documents, and as tables for people."""
+"""Calibrated models as documents and as tables."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from errcomp.report import forms
-from errcomp.report.model import Cell, Column, Form, Note, Table, item
+from errcomp.report.model import Cell, Column, Form, Note, Report, Table, item, report_of
 from errcomp.results import format_number
 
 if TYPE_CHECKING:
@@ -26,9 +27,9 @@ __all__ = [
     "unused_notes",
 ]
 
-#: The level of the bands that people are shown.
+#: The level of the bands that are shown.
 SHOWN = 0.9
-#: For which runs a band is, in words, and what was left out to calibrate it.
+#: Runs of a band in words, and the groups held out to calibrate it.
 REGIMES = {
     "device": ("a run on a known device", "model"),
     "global": ("a run on a new device", "device"),
@@ -65,7 +66,7 @@ def in_words(text: str, group: str) -> str:
 
 
 def model_document(model: CompositionModel) -> dict[str, Any]:
-    """Return what a fitted model is, as plain values; its rows are the bands of each estimator."""
+    """Return the document of a fitted model; its rows are the bands of each estimator."""
     from errcomp.calibration.features import FEATURES
 
     training, unknown = model.training, (None, None)
@@ -111,7 +112,7 @@ def model_document(model: CompositionModel) -> dict[str, Any]:
 
 
 def overheads(model: CompositionModel) -> list[tuple[str, LaunchOverhead]]:
-    """Return what launches cost by the fit that explains predictions, with their feature."""
+    """Return the launch costs of the physical model, each with its feature."""
     from errcomp.calibration.estimators import columns_of
     from errcomp.calibration.estimators.bayesian.hierarchical import HierarchicalModel
     from errcomp.calibration.features import FEATURES
@@ -124,7 +125,7 @@ def overheads(model: CompositionModel) -> list[tuple[str, LaunchOverhead]]:
         physical.columns.names[c]: FEATURES[columns[c]].name for c in physical.columns.launch
     }
     state = model.preparation.state
-    # Kernels that were not measured have the floor of all.
+    # Kernels that were not measured have the common floor.
     of = state.floors if state.task == "composition" else {}
     floors_us = {name: 1e6 * of.get(name, state.floor) for name in physical.devices}
     floors_us[""] = 1e6 * state.floor
@@ -136,7 +137,7 @@ def _band_row(model: CompositionModel, estimator: str, regime: str) -> dict[str,
     group = REGIMES[regime][1]
     row = {"estimator": estimator, "fallback": regime, "left_out": group, "calibrated": False}
     if bands is None:
-        note = f"too few {group}s to leave out: the band is the estimator's own"
+        note = f"too few {group}s to hold out: the band is the estimator's own"
         return {**row, "notes": [note], "levels": []}
     at = bands.levels.index(SHOWN)
     shown = bands.info_[at]
@@ -155,15 +156,21 @@ def _band_row(model: CompositionModel, estimator: str, regime: str) -> dict[str,
     }
 
 
+def model_view(model: CompositionModel) -> Report:
+    """Return the report of a fitted model."""
+    line = (model.estimators[-1], f"{len(model.training)} runs")
+    return replace(report_of(*model_tables(model.to_dict())), line=line)
+
+
 def fit_tables(document: Mapping[str, Any]) -> list[Table]:
-    """Show a fit: what it was made from, what its bands rest on, and how sampling went."""
+    """Show a fit: its data, the basis of its bands, and how sampling went."""
     title = f"Fitted {document['task']} to {document['source'] or 'the table'}"
     return [_facts(document, title, stored=False), *_details(document)]
 
 
 def model_tables(document: Mapping[str, Any]) -> list[Table]:
-    """Show a stored model: all that is known of it."""
-    title = f"Model file {document['model']}"
+    """Show a stored model in full."""
+    title = f"Model file {document['model']}" if "model" in document else "Fitted model"
     return [_facts(document, title, stored=True), *_details(document), _features(document)]
 
 
@@ -175,7 +182,7 @@ def _details(document: Mapping[str, Any]) -> list[Table]:
 
 
 def _facts(document: Mapping[str, Any], title: str, *, stored: bool) -> Table:
-    """Show what a model is, a fact a line."""
+    """Show the facts about a model, one per line."""
     facts = {
         "task": document["task"],
         "runs": str(document["runs"]),
@@ -204,7 +211,7 @@ def _facts(document: Mapping[str, Any], title: str, *, stored: bool) -> Table:
 
 
 def unused_notes(unused: Mapping[str, str]) -> list[str]:
-    """Say which runs could not be used, by reason."""
+    """Return notes on the runs that could not be used, by reason."""
     from errcomp.errors import describe_names
 
     by_reason: dict[str, list[str]] = {}
@@ -223,7 +230,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def _sampling(document: Mapping[str, Any]) -> list[Note | str]:
-    """Say how sampling of the Bayesian fit went."""
+    """Return notes on the sampling of the Bayesian fit."""
     checks = document.get("diagnostics")
     if not checks:
         return []
@@ -247,28 +254,28 @@ def _bands(document: Mapping[str, Any]) -> Table:
     ]
     last = document["estimators"][-1]
     notes: list[Note | str] = [
-        "Factor: by which the estimator's own band was widened (above 1) or narrowed to hold for "
-        "groups left out.",
+        "Factor: the estimator's own band was multiplied by it (above 1: widened) to cover "
+        "held-out groups.",
     ]
     of_last = dict.fromkeys(
         note for row in document["rows"] if row["estimator"] == last for note in row["notes"]
     )
     notes += [item(f"{last}: {note}.") for note in of_last]
-    return Table("What the bands rest on", columns, document["rows"], notes)
+    return Table("Basis of the bands", columns, document["rows"], notes)
 
 
 def _calibrated(row: Mapping[str, Any]) -> str:
     if not row["calibrated"]:
         return "nothing: too few groups"
-    return f"{counted(row['n'], 'run')}, {counted(row['groups'], row['left_out'])} left out in turn"
+    return f"{counted(row['n'], 'run')}, {counted(row['groups'], row['left_out'])} held out in turn"
 
 
 def _factor(row: Mapping[str, Any]) -> Cell:
-    """Return the cell of a factor, and beside it those of modes that have their own."""
+    """Return the cell of a factor, with the factors of modes that have their own."""
     if not row["calibrated"]:
         return Cell("–")
-    cell = forms.significant(3).write(row["factor_90"])
-    own = [f", {mode} {format_number(f, 3)}" for mode, f in row["factor_90_by_mode"].items()]
+    cell = forms.significant(2).write(row["factor_90"])
+    own = [f", {mode} {format_number(f, 2)}" for mode, f in row["factor_90_by_mode"].items()]
     return Cell(f"{cell.text}{''.join(own)}", cell.value) if own else cell
 
 
@@ -276,7 +283,7 @@ _FACTOR = Form(_factor, right=True)
 
 
 def _overhead(document: Mapping[str, Any]) -> Table:
-    """Show what a launch costs, a device a line, the kinds of launches beside each other."""
+    """Show launch costs, one device per line, one column per kind of launch."""
     of: dict[str, dict[str, Any]] = {}
     for row in document["overhead"]:
         of.setdefault(row["device"] or "(a new device)", {})[row["launches"]] = row
@@ -286,9 +293,9 @@ def _overhead(document: Mapping[str, Any]) -> Table:
         *(_cost(kind) for kind in kinds),
     ]
     notes = [
-        "Median and 90 % of the posterior. What a kernel that is measured alone takes for its "
-        "launch, and a run hides behind other work; below 0, what a run adds between kernels. Run, "
-        "once: what a run adds to start and end. Wide where the runs do not tell.",
+        "Posterior median and 90 % interval. A kernel measured alone takes this time to launch; a "
+        "run hides it behind other work. Below 0: time that a run adds between kernels. Run, once: "
+        "time that a run adds for its start and end. Wide where the runs have little information.",
     ]
     rows = [{"device": device, "costs": costs} for device, costs in of.items()]
     return Table("Overhead per launch in µs", columns, rows, notes)
@@ -310,7 +317,7 @@ def _of_feature(value: tuple[float | None, str]) -> Cell:
     return Cell("–") if number is None else forms.figure(*Feature("", unit, "").written(number))
 
 
-#: Of a logarithm what it is the logarithm of.
+#: A logarithm is converted back.
 _OF_FEATURE = Form(_of_feature, right=True)
 
 
@@ -321,5 +328,5 @@ def _features(document: Mapping[str, Any]) -> Table:
         Column("To", lambda row: (row["high"], row["unit"]), _OF_FEATURE),
         Column("Meaning", lambda row: row["meaning"]),
     ]
-    notes = ["Ranges are those of the fit; a run outside is predicted with a warning."]
+    notes = ["Ranges of the fit. A run outside them is predicted with a warning."]
     return Table("Features of a run", columns, document["features"], notes)

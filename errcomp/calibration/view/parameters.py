@@ -1,4 +1,4 @@
-"""Pictures of a fitted model: what launching costs, and whether it could have made the data."""
+"""Figures of a fitted model: launch costs, and whether the model could have made the data."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from errcomp.errors import InputError, NotDefinedError
+from errcomp.errors import InputError, NotDefinedError, renamed
 from errcomp.report.drawing import style as _style
 from errcomp.report.drawing import words as _text
 from errcomp.report.drawing.hover import tell
@@ -27,12 +27,13 @@ def overhead(
 ) -> Axes:
     """Draw the posterior of the overhead per launch, device by device, in µs.
 
-    A thick line is the central 50 %, a thin one the central 90 %, the point the median; of one kind
-    of launch the median and the 90 % are written beside. To be checked against what is known of a
-    device: a kernel launched alone on a GPU takes a few µs, and a run hides them behind other work.
+    A thick line is the central 50 %, a thin line the central 90 %, the point the median. With a
+    single kind of launch the median and the 90 % are also written. Compare them with facts about
+    the device: on a GPU launching a kernel alone takes a few µs, and a run hides them behind other
+    work.
 
-    Misleads where devices are compared by whether their lines overlap: they share a prior, and
-    their posteriors are not independent.
+    Misleads if devices are compared by whether their lines overlap: they share a prior, so their
+    posteriors are not independent.
 
     Parameters
     ----------
@@ -40,7 +41,7 @@ def overhead(
         Per device and kind of launch, in µs. Below 0 where a run adds time between kernels. A name
         in brackets, such as ``(a new device)``, is drawn but not counted.
     note : str
-        What it was fitted to, written below the title.
+        Data of the fit, written below the title.
     ax : matplotlib.axes.Axes, optional
         Where to draw, on a light ground; new axes in a figure of their own by default.
 
@@ -65,7 +66,7 @@ def overhead(
     """
     kinds = list(dict.fromkeys(kind for costs in draws.values() for kind in costs))
     if not kinds:
-        raise NotDefinedError("there is no overhead to draw: no device has one")
+        raise NotDefinedError("there is no overhead to draw: no device has draws")
     ax = _style.canvas(ax, 1.7 + (0.2 + 0.12 * len(kinds)) * len(draws))
     tints, marks = _style.colours(kinds), _style.markers(kinds)
     steps = 0.66 * ((np.arange(len(kinds)) + 0.5) / len(kinds) - 0.5)
@@ -103,13 +104,13 @@ def overhead(
 
 
 def _cost(value: float) -> str:
-    """Write a median with one decimal, or of less than that what there is."""
+    """Write a median with one decimal, or with two digits if it would be 0."""
     text = f"{value:,.1f}" if abs(value) >= 0.05 or not value else f"{value:.2g}"
     return text.replace("-", "−")
 
 
 def _kinds(ax: Axes, kinds: Sequence[str]) -> float:
-    """Say which mark is which kind, and return the points that this takes; head one column."""
+    """Draw the key of the kinds, or the heading of a single one; return its height in points."""
     if len(kinds) == 1:
         _style.beside(ax, -0.75, "median [90 %]", points=9, colour=_style.MUTED)
         return 2
@@ -124,30 +125,31 @@ def _kinds(ax: Axes, kinds: Sequence[str]) -> float:
     return _style.keys(ax, [handles])
 
 
+@renamed(observed="measured")
 def posterior(
-    observed: ArrayLike,
+    measured: ArrayLike,
     draws: ArrayLike,
     *,
     note: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    r"""Draw the law of the observed ratios against those that the fitted model makes.
+    r"""Draw the distribution of the observed ratios against those simulated by the fitted model.
 
     The dark line is the share of runs whose ratio of measured time to sum of kernels is at most x
     (empirical distribution). The band holds, at each x, the central 90 % of that share in tables of
-    as many runs drawn from the posterior predictive. A line that leaves the band shows what the
-    model cannot make: tails too light, a hump it does not know.
+    as many runs drawn from the posterior predictive. Where the line leaves the band, the model does
+    not describe the data: its tails are too light, or it lacks a hump.
 
-    Misleads as a proof: the data were in the fit, and a model that repeats them lies inside.
+    Misleads as a proof: the data were in the fit, and a model that repeats them stays inside.
 
     Parameters
     ----------
-    observed : array_like, shape (n,)
+    measured : array_like, shape (n,)
         Log-ratios of the runs.
     draws : array_like, shape (tables, n)
         Log-ratios drawn for the same runs.
     note : str
-        What was fitted, written below the title.
+        The fit, written below the title.
     ax : matplotlib.axes.Axes, optional
         Where to draw, on a light ground; new axes in a figure of their own by default.
 
@@ -173,7 +175,7 @@ def posterior(
     >>> axes.get_title(loc="left")
     'Could the model have made these n=2 runs?'
     """
-    truth = _finite(observed, "observed")
+    truth = _finite(measured, "measured")
     made = np.asarray(draws, dtype=np.float64)
     if made.ndim != 2 or made.shape[1] != len(truth) or not len(made):
         raise InputError(
@@ -182,7 +184,7 @@ def posterior(
         )
     made = np.sort(_finite(made.ravel(), "draws").reshape(made.shape), axis=1)
     ax = _style.canvas(ax, 3.8)
-    # The outermost half per cent of the draws would leave the runs no room.
+    # Without the outermost 0.5 % of the draws on each side, which would squeeze the runs.
     ends = np.quantile(made, [0.005, 0.995])
     grid = np.linspace(min(ends[0], truth.min()), max(ends[1], truth.max()), 400)
     shares = np.stack([np.searchsorted(table, grid, side="right") for table in made]) / len(truth)

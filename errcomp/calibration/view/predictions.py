@@ -1,11 +1,11 @@
-"""What people see of predicted runs."""
+"""The report of predicted runs."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from errcomp.calibration.fitted import CompositionModel
     from errcomp.calibration.predictions import Predictions
 
-__all__ = ["flat_predictions", "predictions", "predictions_view"]
+__all__ = ["predictions", "predictions_view"]
 
-#: Of warnings that differ in the value of a feature only, the value.
+#: The value in warnings that differ only in the value of a feature.
 _VALUE = re.compile(r"^(\w+) \S+(?= .*is outside the fit's)")
 
 
@@ -33,17 +33,17 @@ def predictions_view(
     source: str = "",
     unused: Mapping[str, str] | None = None,
 ) -> Report:
-    """Return what people see of predicted runs.
+    """Return the report of predicted runs.
 
     Parameters
     ----------
     found : Predictions
     model : CompositionModel, optional
-        What predicted them; without it nothing is said of what it was fitted to.
+        The model that predicted them; without it the report does not describe the fit.
     source : str
         Name of the table.
     unused : mapping of str to str, optional
-        Runs that were left out, and why.
+        Runs without a prediction, and the reasons.
 
     Returns
     -------
@@ -70,7 +70,7 @@ def _line(result: Predictions) -> list[str]:
 
 
 def _plain(result: Predictions) -> Table:
-    """Return the runs, one line each, without what only the model knows."""
+    """Return the runs, one per line, without details of the model."""
     unit = f" ({result.unit})" if result.unit else ""
     low, high = result.band(SHOWN)
     columns = [
@@ -90,7 +90,7 @@ def _plain(result: Predictions) -> Table:
 def _tables(
     result: Predictions, model: CompositionModel, source: str, unused: Mapping[str, str]
 ) -> list[Table]:
-    """One run in detail, several runs one line each."""
+    """Show a single run in detail, several runs one per line."""
     unit = f" {result.unit}" if result.unit else ""
     of = f"of {source}" if source else "of the table"
     training = model.training
@@ -115,7 +115,7 @@ def _runs(result: Predictions, title: str, unit: str, notes: Sequence[Note | str
         Column("Sum of kernels", lambda i: result.total[i], forms.number),
         Column("Predicted", lambda i: result.predicted[i], forms.number),
         Column("90 % band", lambda i: (low[i], high[i]), forms.band),
-        Column("Answered from", lambda i: _fallback(result.fallback[i])),
+        Column("Predicted from", lambda i: _fallback(result.fallback[i])),
         Column("Warnings", lambda i: len(result.warnings[i]), forms.number_or("–")),
     ]
     basis = [f"Median and band in{unit or ' the unit given'}.", *notes]
@@ -132,18 +132,18 @@ def _run(result: Predictions, title: str, unit: str, notes: Sequence[Note | str]
     ]
     answer = (
         f"Predicted: {format_number(float(predicted))}{unit} (median). Sum of kernels: "
-        f"{format_number(float(result.total[0]))}{unit}. Answered from: "
+        f"{format_number(float(result.total[0]))}{unit}. Predicted from: "
         f"{_fallback(str(result.fallback[0]))}."
     )
     return Table(title, columns, range(len(result.levels)), [answer, *notes])
 
 
 def _parts(result: Predictions, unit: str) -> Table:
-    """Show what leads from the sum of kernels to the prediction."""
+    """Show the parts between the sum of kernels and the prediction."""
     total = float(result.total[0])
     parts = {name: float(values[0]) for name, values in result.parts.items()}
     if len(parts) == 1:
-        # What is other than nothing has no other name.
+        # A single part is the whole correction.
         parts = dict(zip(["correction"], parts.values(), strict=True))
     ends = ("sum of kernels", "predicted")
     rows = [(ends[0], total), *parts.items(), (ends[1], float(result.predicted[0]))]
@@ -152,7 +152,7 @@ def _parts(result: Predictions, unit: str) -> Table:
         Column(
             f"Time{unit and f' ({unit.strip()})'}", lambda row: (row[1], row[0] not in ends), _STEP
         ),
-        Column("Of the sum", lambda row: row[1] / total, forms.percent),
+        Column("Share of sum", lambda row: row[1] / total, forms.percent),
     ]
     return Table("From the sum of kernels to the run", columns, rows)
 
@@ -172,27 +172,27 @@ def _fallback(name: str) -> str:
 
 
 def _band_notes(result: Predictions, model: CompositionModel) -> list[str]:
-    """Say for each regime that was used what its band rests on."""
+    """Return a note on the basis of the bands of each regime."""
     notes = []
     for regime in dict.fromkeys(map(str, result.fallback)):
         bands = model.bands.get((result.estimator, regime))
         runs, group = REGIMES[regime]
         if bands is None:
             notes.append(
-                f"Band of {runs}: the model's own, not calibrated; too few {group}s to leave out."
+                f"Band of {runs}: the model's own, not calibrated, as there are too few {group}s."
             )
             continue
         info = bands.info_[bands.levels.index(SHOWN)]
-        own = f" Calibrated apart: {', '.join(bands.categories_)}." if bands.categories_ else ""
+        own = f" Separate bands: {', '.join(bands.categories_)}." if bands.categories_ else ""
         notes.append(
-            f"Band of {runs}: calibrated on {counted(info.n, 'run')}, each {group} left out in "
+            f"Band of {runs}: calibrated on {counted(info.n, 'run')}, each {group} held out in "
             f"turn ({info.groups}). Guarantee: {in_words(info.guarantee, group)}.{own}"
         )
     return notes
 
 
 def _warning_notes(result: Predictions) -> list[Note]:
-    """Every warning once: the first run that has it, and how many more."""
+    """Each warning once: the first run with it, and the number of others."""
     by_kind: dict[str, list[tuple[str, str]]] = {}
     for run, warnings in zip(result.run, result.warnings, strict=True):
         for warning in warnings:
@@ -200,26 +200,16 @@ def _warning_notes(result: Predictions) -> list[Note]:
     notes = []
     for same in by_kind.values():
         run, warning = same[0]
-        more = f"; likewise {len(same) - 1} more" if len(same) > 1 else ""
+        more = f" and {len(same) - 1} more" if len(same) > 1 else ""
         of = f" (run {run}{more})" if len(result) > 1 else ""
         notes.append(item(f"{warning}{of}."))
     return notes
 
 
-def flat_predictions(found: Predictions) -> list[dict[str, Any]]:
-    """Return one row of plain values for each run: parts as columns, warnings as one text."""
-    rows = []
-    for row in found.rows():
-        parts, warnings = row.pop("parts"), row.pop("warnings")
-        row |= {f"part_{name}": value for name, value in parts.items()}
-        rows.append({**row, "unit": found.unit, "warnings": "; ".join(warnings)})
-    return rows
-
-
 def predictions(found: Predictions, ax: Axes | None = None) -> Axes:
     """Draw the 90 % band of each run around its prediction, the widest first.
 
-    Hollow rows have a band that was not calibrated.
+    Hollow rows have an uncalibrated band.
 
     Parameters
     ----------

@@ -124,11 +124,11 @@ def test_new_groups_like_the_old_raise_no_alarm_and_far_ones_do():
     old = groups < 20
     same = features_exchangeable(x[old], groups[old], x[~old])
     assert not same.alarm
-    assert same.verdict.startswith("The new runs are as near to the old ones")
+    assert same.verdict.startswith("The new runs are as near to the old groups")
     far = features_exchangeable(x[old], groups[old], x[~old] + 5, names=["a", "b", "c"])
     assert far.alarm
     assert far.p == far.smallest_p == 1 / 21
-    assert far.verdict.startswith("The new runs are farther from the old ones")
+    assert far.verdict.startswith("The new runs are further from the old groups")
     assert "Outside the range of the old runs: " in far.verdict
     assert (far.row_p == 1 / 21).all()
     assert same.row_p.min() > 1 / 21
@@ -289,9 +289,9 @@ def test_alpha(alpha):
 
 
 def test_too_few_old_groups():
-    with pytest.raises(InputError, match="needs 3 old groups at least, got 2"):
+    with pytest.raises(InputError, match="needs at least 3 old groups, got 2"):
         errors_exchangeable([1, 2, 3], [0, 1, 1], [1])
-    with pytest.raises(InputError, match="needs 3 old groups at least, got 1"):
+    with pytest.raises(InputError, match="needs at least 3 old groups, got 1"):
         features_exchangeable(np.eye(3), [0, 0, 0], np.eye(3))
 
 
@@ -301,7 +301,7 @@ def test_too_few_old_groups():
         ({"x_new": np.zeros((2, 2))}, "same features, got 3 and 2"),
         ({"x_new": np.full((2, 3), np.inf)}, "x_new must be finite, got inf in rows 0, 1"),
         ({"x_new": np.zeros(3)}, "x_new must have 2 dimension"),
-        ({"names": ["a"]}, "names must be 3, one a feature, got 1"),
+        ({"names": ["a"]}, "names must be 3, one per feature, got 1"),
         ({"groups_old": [1]}, "groups_old must be 80 names"),
         ({"groups_new": [1, None]}, "groups_new must be known, got None in row 1"),
         ({"x_old": np.zeros((80, 3)), "x_new": np.zeros((2, 3))}, "no feature varies"),

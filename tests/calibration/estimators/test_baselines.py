@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 
 import numpy as np
 import pytest
@@ -203,3 +204,73 @@ class TestLinearModel:
         meta, _ = self.model.to_arrays()
         with pytest.raises(InputError, match="coefficients must be one finite float64"):
             LinearModel.from_arrays(meta, {"coefficients": coefficients})
+
+
+#: Checks of scikit-learn that do not apply, with the reason.
+NOT_APPLICABLE = {
+    "check_dtype_object": "asks for a TypeError; wrong input is an InputError, a ValueError",
+    "check_estimators_empty_data_messages": "a baseline needs no feature",
+    "check_estimators_unfitted": "NotFittedError is scikit-learn's, and predicting needs none",
+    "check_supervised_y_2d": "log-ratios of shape (n, 1) are refused, not reshaped with a warning",
+}
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("kind", ALL)
+def test_is_a_scikit_learn_estimator(kind):
+    checks = pytest.importorskip("sklearn.utils.estimator_checks")
+    with warnings.catch_warnings():
+        # Announces checks that need array-API libraries.
+        warnings.simplefilter("ignore", pytest.importorskip("sklearn.exceptions").SkipTestWarning)
+        # The baselines work without scikit-learn, so they cannot inherit from it.
+        warnings.filterwarnings("ignore", "Estimator .* does not inherit", UserWarning)
+        found = checks.check_estimator(
+            kind(), expected_failed_checks=NOT_APPLICABLE, on_skip=None, on_fail=None
+        )
+    by_status = {
+        status: {check["check_name"] for check in found if check["status"] == status}
+        for status in ("passed", "failed", "xfail")
+    }
+    assert by_status["failed"] == set()
+    assert by_status["xfail"] == set(NOT_APPLICABLE)  # each still fails
+    assert len(by_status["passed"]) > 40
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("kind", ALL)
+def test_clones(kind):
+    clone = pytest.importorskip("sklearn.base").clone
+    model = RobustLinear(ridge=2.0) if kind is RobustLinear else kind()
+    copy = clone(model.fit(**runs()))
+    assert copy.get_params() == model.get_params()
+    assert not hasattr(copy, "portable_")
+
+
+class TestScore:
+    @pytest.mark.extras
+    def test_is_that_of_scikit_learn(self):
+        r2_score = pytest.importorskip("sklearn.metrics").r2_score
+        data = runs()
+        weight = np.random.default_rng(1).uniform(size=60)
+        model = RobustLinear().fit(**data)
+        predicted = model.predict(data["X"], device=data["device"])
+        found = model.score(data["X"], data["y"], weight, device=data["device"])
+        assert found == pytest.approx(r2_score(data["y"], predicted, sample_weight=weight))
+        found = model.score(data["X"], data["y"], device=data["device"])
+        assert found == pytest.approx(r2_score(data["y"], predicted))
+
+    def test_of_the_device_is_higher_than_without(self):
+        data = runs()
+        model = DeviceFactor().fit(**data)
+        x, y = data["X"], data["y"]
+        assert model.score(x, y, device=data["device"]) > 0.8 > model.score(x, y)
+
+    def test_of_equal_log_ratios(self):
+        model = GlobalFactor().fit([[0.0]] * 3, [0.5] * 3)
+        assert model.score([[0.0]] * 2, [0.5, 0.5]) == 1
+        assert model.score([[0.0]] * 2, [0.75, 0.75]) == 0
+
+    def test_needs_one_log_ratio_per_row(self):
+        model = GlobalFactor().fit([[0.0]] * 3, [0.5] * 3)
+        with pytest.raises(InputError, match="y must have one value per row of X"):
+            model.score([[0.0]] * 2, [0.5])

@@ -365,7 +365,7 @@ class TestPrediction:
 
 class TestSeeds:
     def test_same_seed_same_bytes(self, fitted):
-        assert contents(quick(cores=1).fit(**runs())) == contents(fitted)
+        assert contents(quick(n_jobs=1).fit(**runs())) == contents(fitted)
         assert contents(quick(seed=1).fit(**runs())) != contents(fitted)
 
     def test_units_of_linear_features(self, fitted):
@@ -426,7 +426,8 @@ class TestGroups:
         assert launch.std() == pytest.approx(1.5, rel=0.2)
 
     def test_columns_by_name(self, fitted):
-        polars = pytest.importorskip("polars")
+        import polars
+
         data = runs()
         frame = polars.DataFrame(data["X"], schema=["cost", "slow", "size", "mode"])
         model = quick(launch=["cost"], offset="slow", varying=["size"]).fit(**data | {"X": frame})
@@ -644,7 +645,7 @@ class TestRefused:
             ({"draws": 10}, "draws must be a whole number of at least 50, got 10"),
             ({"tune": 100.0}, "tune must be a whole number of at least 50, got 100.0"),
             ({"chains": 0}, "chains must be a whole number of at least 1"),
-            ({"cores": 0}, "cores must be a whole number of at least 1"),
+            ({"n_jobs": 0}, "n_jobs must be a whole number of processes"),
             ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),
             ({"target_accept": 1.0}, r"target_accept must be in \(0, 1\), got 1.0"),
             ({"check": "no"}, 'check must be "raise", "warn" or "ignore", got \'no\''),

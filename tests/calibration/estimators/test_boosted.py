@@ -99,7 +99,8 @@ class TestLocation:
         assert np.ptp(falling) > 0.1
 
     def test_columns_by_name(self):
-        polars = pytest.importorskip("polars")
+        import polars
+
         data = runs()
         frame = polars.DataFrame(data["X"], schema=["physics", "step", "noise"])
         named = quick(offset="physics", monotone={"step": 1}).fit(**data | {"X": frame})
@@ -264,7 +265,7 @@ class TestRefused:
             ({"offset": 3}, "offset is column 3, but X has columns 0 to 2"),
             ({"offset": "a"}, "offset names the column 'a', .* Columns: none: X has no names"),
             ({"monotone": {-1: 1}}, "monotone is column -1"),
-            ({"monotone": {1: 2}}, r"monotone must say -1 \(falling\) or 1 \(rising\), got {1: 2}"),
+            ({"monotone": {1: 2}}, r"monotone must be -1 \(falling\) or 1 \(rising\), got {1: 2}"),
             ({"max_rounds": 0}, "max_rounds must be a whole number of at least 1, got 0"),
             ({"max_depth": 2.5}, "max_depth must be a whole number"),
             ({"learning_rate": 0.0}, "learning_rate must be above 0 and at most 1"),
@@ -278,7 +279,8 @@ class TestRefused:
             quick(**parameters).fit(**runs())
 
     def test_columns_that_are_not_there_are_named(self):
-        polars = pytest.importorskip("polars")
+        import polars
+
         frame = polars.DataFrame(runs()["X"], schema=["physics", "step", "noise"])
         with pytest.raises(InputError, match="'phys', which X lacks. Columns: physics, step"):
             quick(offset="phys").fit(frame, runs()["y"])

@@ -164,10 +164,9 @@ class TestQuantiles:
         assert (np.diff(found) > 0).all()
 
     def test_are_those_of_samples(self, model):
-        rng = np.random.default_rng(1)
         n = 250
         found = model.predict_quantiles(X[:1], GRID)[0]
-        drawn = np.concatenate([model.sample(X[:1], rng)[:, 0] for _ in range(n)])
+        drawn = np.concatenate([model.sample(X[:1], seed=seed)[:, 0] for seed in range(n)])
         below = (drawn[:, None] < found).mean(axis=0)
         q = np.array(GRID)
         assert (np.abs(below - q) < 4 * np.sqrt(q * (1 - q) / (n * S))).all()
@@ -195,15 +194,13 @@ class TestQuantiles:
 
 class TestSample:
     def test_runs_of_one_device_share_its_draw(self, model):
-        drawn = model.sample(X[[0, 0]], np.random.default_rng(0))
+        drawn = model.sample(X[[0, 0]], seed=0)
         assert drawn.shape == (S, 2)
         assert np.corrcoef(drawn.T)[0, 1] > 0.7
         assert (drawn[:, 0] != drawn[:, 1]).all()
 
     def test_same_seed_same_bytes(self, model):
-        one, two, three = (
-            model.sample(X, np.random.default_rng(seed)).tobytes() for seed in (1, 1, 2)
-        )
+        one, two, three = (model.sample(X, seed=seed).tobytes() for seed in (1, 1, 2))
         assert one == two != three
 
 
@@ -309,16 +306,16 @@ class TestArrays:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            ({"names": None}, "names must be a list of different texts, got None"),
-            ({"devices": ["A100", "A100"]}, "devices must be a list of different texts"),
-            ({"models": [1]}, "models must be a list of different texts"),
+            ({"names": None}, "names must be a list of distinct texts, got None"),
+            ({"devices": ["A100", "A100"]}, "devices must be a list of distinct texts"),
+            ({"models": [1]}, "models must be a list of distinct texts"),
             ({"launch": None}, "launch, linear and varying must be lists of columns"),
             ({"varying": 4}, "launch, linear and varying must be lists of columns"),
-            ({"launch": [0, 9]}, "must be different columns of 6, got "),
-            ({"launch": [0, True]}, "must be different columns of 6"),
-            ({"offset": 4}, "must be different columns of 6"),
-            ({"varying": [0]}, r"varying must be different linear columns, got \[0\]"),
-            ({"varying": [4, 4]}, "varying must be different linear columns"),
+            ({"launch": [0, 9]}, "must be distinct columns of 6, got "),
+            ({"launch": [0, True]}, "must be distinct columns of 6"),
+            ({"offset": 4}, "must be distinct columns of 6"),
+            ({"varying": [0]}, r"varying must be distinct linear columns, got \[0\]"),
+            ({"varying": [4, 4]}, "varying must be distinct linear columns"),
             ({"devices": ["A100"]}, r"device_shift must be float64 of shape \(400, 2\)"),
         ],
     )

@@ -68,7 +68,7 @@ class Middle:
         return self
 
 
-def _make(task, *, seed, cores, quick):
+def _make(task, *, seed, n_jobs, quick):
     return Middle()
 
 
@@ -200,7 +200,7 @@ def test_what_declares_itself_stacked_is_weighed(add: Callable[..., None]) -> No
 
 def test_two_of_one_name_are_refused(add: Callable[..., None]) -> None:
     add(FILE.replace('"mean"', '"stack"'))
-    with pytest.raises(InputError, match="two estimators are called 'stack'"):
+    with pytest.raises(InputError, match="two estimators are named 'stack'"):
         estimators.estimators()
 
 
@@ -214,6 +214,7 @@ def test_what_no_model_file_holds_is_not_saved(
     assert not list(tmp_path.glob("*.errcomp"))
 
 
+@pytest.mark.core
 def test_names_are_known_without_the_libraries_of_a_fit() -> None:
     heavy = {"numpy", "scipy", "polars", "sklearn", "xgboost", "pymc", "nutpie", "arviz"}
     code = (
@@ -267,7 +268,7 @@ def test_baselines_are_fitted(runs_of: Any, name: str) -> None:
     from errcomp.calibration.features import design
 
     found = design(runs_of(), task="composition")
-    model = fit_member(name, found, seed=0, cores=1)
+    model = fit_member(name, found, seed=0, n_jobs=1)
     x = found.x[:, columns_of(name, "composition")]
     said = model.predict(x, device=found.device)
     assert said.shape == (40,)

@@ -124,7 +124,7 @@ class TestBoostersThatAreRefused:
             ({"gradient_booster": {"name": "gblinear"}}, "boosters of gblinear"),
             ({"objective": {"name": "binary:logistic"}}, "boosters of binary:logistic"),
             ({"objective": {"name": "reg:gamma"}}, "boosters of reg:gamma"),
-            ({"objective": {}}, "no booster as xgboost writes it: KeyError"),
+            ({"objective": {}}, "not a booster in xgboost's JSON: KeyError"),
         ],
     )
     def test_kind(self, changes, message):
@@ -143,11 +143,11 @@ class TestBoostersThatAreRefused:
         [
             ({"split_type": [1, 0, 0, 0, 0]}, "categorical splits are not supported"),
             ({"tree_param": {"size_leaf_vector": "2"}}, "several targets are not supported"),
-            ({"left_children": [1, -1, 0, -1, -1]}, "lead back to each other"),
-            ({"left_children": [1, -1, 9, -1, -1]}, "no booster .* IndexError"),
-            ({"split_indices": [7, 0, 0, 0, 0]}, "no booster .* IndexError"),
+            ({"left_children": [1, -1, 0, -1, -1]}, "form a cycle"),
+            ({"left_children": [1, -1, 9, -1, -1]}, "not a booster .* IndexError"),
+            ({"split_indices": [7, 0, 0, 0, 0]}, "not a booster .* IndexError"),
             ({"split_conditions": [float("nan")] * 5}, "finite thresholds"),
-            ({"left_children": None}, "no booster"),
+            ({"left_children": None}, "not a booster"),
         ],
     )
     def test_tree(self, changes, message):
@@ -156,7 +156,7 @@ class TestBoostersThatAreRefused:
 
     @pytest.mark.parametrize("text", ["", "[]", "{}", '{"learner": 3}', "[" * 100_000, b"\xff"])
     def test_no_booster(self, text):
-        with pytest.raises(InputError, match="no booster as xgboost writes it"):
+        with pytest.raises(InputError, match="not a booster in xgboost's JSON"):
             Forest.from_booster(text)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from errcomp import datasets
 from errcomp.calibration.design import Design
 from errcomp.calibration.evaluation.held_out import judged_runs
 from errcomp.calibration.evaluation.splits import SPLITS, check_split, split, vendor_of, vendors_of
-from errcomp.datasets import load_kernels
 from errcomp.errors import InputError
 
 
@@ -31,7 +31,7 @@ def runs(device, model):
 
 @pytest.fixture(scope="module")
 def neusight():
-    return judged_runs(load_kernels("neusight-kernels"), "composition")[1]
+    return judged_runs(datasets.load("neusight-kernels"), "composition")[1]
 
 
 @pytest.mark.parametrize(("name", "groups"), list(zip(SPLITS, [5, 8, 37, 2, 10], strict=True)))
@@ -121,9 +121,9 @@ def test_a_key_decides_over_the_name_and_fills_what_the_name_leaves_open():
 
 def test_unknown_vendors_are_named_with_the_remedy():
     device = np.array(["H100", "npu-1", "npu-2", "npu-1", ""], dtype=object)
-    with pytest.raises(InputError, match=r"of 3 devices is not known: npu-1, npu-2, \(no name\)"):
+    with pytest.raises(InputError, match=r"of 3 devices is unknown: npu-1, npu-2, \(no name\)"):
         vendors_of(device)
-    with pytest.raises(InputError, match=r"1 device is not known: npu-1\. Add a column vendor"):
+    with pytest.raises(InputError, match=r"1 device is unknown: npu-1\. Add a column vendor"):
         split(runs(["npu-1", "H100"], ["m", "m"]), "leave-vendor-out")
 
 
@@ -140,13 +140,13 @@ def test_a_split_that_does_not_exist():
 @pytest.mark.parametrize(
     ("device", "model", "name", "words"),
     [
-        ("ab", "mm", "leave-model-out", "runs of at least 2 models, there is 1: m. Add runs of"),
-        ("aa", "mn", "leave-device-out", "at least 2 devices, there is 1: a"),
-        ("aa", "mn", "leave-model-and-device-out", "at least 2 devices, there is 1: a"),
-        ("ab", "mm", "leave-model-and-device-out", "at least 2 models, there is 1: m"),
+        ("ab", "mm", "leave-model-out", "runs of at least 2 models, got 1: m. Add runs of"),
+        ("aa", "mn", "leave-device-out", "at least 2 devices, got 1: a"),
+        ("aa", "mn", "leave-model-and-device-out", "at least 2 devices, got 1: a"),
+        ("ab", "mm", "leave-model-and-device-out", "at least 2 models, got 1: m"),
         ("aab", "mnm", "leave-model-and-device-out", None),
-        (["V100", "H100"], "mm", "leave-vendor-out", "at least 2 vendors, there is 1: NVIDIA"),
-        ("", "", "leave-model-out", "at least 2 models, there are 0. Add"),
+        (["V100", "H100"], "mm", "leave-vendor-out", "at least 2 vendors, got 1: NVIDIA"),
+        ("", "", "leave-model-out", "at least 2 models, got 0. Add"),
     ],
 )
 def test_too_few_groups(device, model, name, words):

@@ -127,5 +127,5 @@ def test_stacking_refuses(change, words):
 def test_a_solver_that_fails_says_so(monkeypatch):
     failed = optimize.OptimizeResult(status=4, message="numerical trouble")
     monkeypatch.setattr(optimize, "linprog", lambda *_, **__: failed)
-    with pytest.raises(ErrcompError, match="were not found: numerical trouble"):
+    with pytest.raises(ErrcompError, match="found no weights for the stack: numerical trouble"):
         stack_weights(*members(11, [0.1, 0.2]))

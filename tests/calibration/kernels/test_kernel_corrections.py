@@ -198,6 +198,36 @@ def test_modes_are_classes_of_their_own() -> None:
     assert found.factor[1] / found.factor[0] == pytest.approx(2, rel=0.05)
 
 
+@pytest.mark.parametrize("slope", [0.02, 0.0, -0.02])
+def test_factors_follow_the_size_where_they_do_within_runs(slope: float) -> None:
+    rng = np.random.default_rng(0)
+    sizes = np.linspace(-4.0, 6.0, 12)
+    rows = [(f"r{run}", f"k{run}{i}", size) for run in range(4) for i, size in enumerate(sizes)]
+    predicted = np.exp([size for *_, size in rows])
+    noise = 0.001 * rng.normal(size=len(rows))
+    correction = KernelCorrection().fit(
+        Kernels(
+            {
+                "run": [run for run, *_ in rows],
+                "kernel": [kernel for _, kernel, _ in rows],
+                "kernel_class": ["BMM"] * len(rows),
+                "device": ["H100"] * len(rows),
+                "predicted": predicted,
+                "measured": 1.2 * predicted * np.exp(slope * (np.log(predicted) - 1) + noise),
+            }
+        )
+    )
+    ends = [-4.0, 1.0, 6.0]
+    found = correction.apply(
+        asked(run=["n"] * 3, kernel=["x"] * 3, kernel_class=["BMM"] * 3, device=["H100"] * 3,
+              predicted=np.exp(ends).tolist())
+    )  # fmt: skip
+    expected = 1.2 * np.exp(slope * (np.asarray(ends) - 1))
+    assert found.factor == pytest.approx(expected, rel=0.005)
+    # What the slope explains is no spread.
+    assert (found.spread < 0.02).all()
+
+
 def test_devices_borrow_from_their_family() -> None:
     factors = {"A1": 1.5, "A2": 1.45, "A3": 1.55, "B1": 0.7, "B2": 0.72, "B3": 0.68}
     data: dict[str, list[Any]] = {
@@ -413,7 +443,7 @@ def test_one_kernel_is_enough_and_says_how_little_it_is() -> None:
         ({k: v for k, v in made().items() if k != "predicted"}, "no kernel has a time predicted"),
         ({k: v for k, v in made().items() if k != "measured"}, "k.csv: no kernel has a time meas"),
         (made(measured=[0.0] * 48), r"no kernel to learn from \(48 measured as 0\)"),
-        (made(tool=["a", "b"] * 24), r"kernels of several tools \(a, b\) have no common errors"),
+        (made(tool=["a", "b"] * 24), r"kernels are of several tools \(a, b\), whose errors differ"),
     ],
 )
 def test_bad_kernels_are_refused(data: dict[str, Any], message: str) -> None:
@@ -426,11 +456,11 @@ def test_bad_requests_are_refused(fitted: KernelCorrection) -> None:
         KernelCorrection().apply(asked())
     with pytest.raises(InputError, match="not fitted"):
         KernelCorrection().to_arrays()
-    with pytest.raises(InputError, match="the kernels are in 'us', the corrections .* in 'ms'"):
+    with pytest.raises(InputError, match="the kernels are in 'us', but the corrections .* in 'ms'"):
         fitted.apply(asked(unit="us"))
     with pytest.raises(InputError, match="predicted is missing, so there is nothing to correct"):
         fitted.apply(Kernels({"kernel": ["k"], "measured": [1.0]}))
-    with pytest.raises(InputError, match="kernels of several tools"):
+    with pytest.raises(InputError, match="kernels are of several tools"):
         fitted.apply(Kernels({**made(), "tool": ["a", "b"] * 24}))
 
 

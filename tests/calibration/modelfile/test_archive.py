@@ -110,6 +110,7 @@ print(len(sys.argv) - 1)
 """
 
 
+@pytest.mark.core
 def test_predicting_needs_numpy_and_scipy_only():
     done = subprocess.run(
         [sys.executable, "-c", BLOCKED, *FILES],

@@ -46,9 +46,9 @@ def test_archives_of_the_standard_library_are_understood():
         (b"/etc/passwd", "an absolute path"),
         (b"C:/a", "an absolute path"),
         (b"c:a", "an absolute path"),
-        (b"../a", "a path out of its folder"),
-        (b"arrays/../../a", "a path out of its folder"),
-        (b"..", "a path out of its folder"),
+        (b"../a", "a path outside its folder"),
+        (b"arrays/../../a", "a path outside its folder"),
+        (b"..", "a path outside its folder"),
         (b"..\\a", "has a backslash"),
         (b"arrays\\a", "has a backslash"),
         (b"gr\xc3\xb6\xc3\x9fe", "not ASCII"),
@@ -58,7 +58,7 @@ def test_archives_of_the_standard_library_are_understood():
         (b"./a", "not plain"),
         (b"a b", "not plain"),
         (b"a\n", "not plain"),
-        (b"a:stream", "on a drive"),
+        (b"a:stream", "on another drive"),
         (b".hidden", "not plain"),
     ],
     ids=repr,
@@ -66,7 +66,7 @@ def test_archives_of_the_standard_library_are_understood():
 def test_names_that_lead_elsewhere(name, said):
     with pytest.raises(InputError, match=said) as error:
         unpack(raw_name(name))
-    assert "do not unpack it" in str(error.value)
+    assert "Do not unpack it" in str(error.value)
 
 
 def test_an_empty_name():
@@ -76,13 +76,17 @@ def test_an_empty_name():
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
 def test_an_entry_that_is_there_twice():
-    with pytest.raises(InputError, match="entry 'a' is there twice"):
+    with pytest.raises(InputError, match="entry 'a' is duplicated"):
         unpack(archive_of(("a", b"1"), ("a", b"2")))
 
 
 @pytest.mark.parametrize(
     ("kind", "said"),
-    [(stat.S_IFLNK, "is a link"), (stat.S_IFIFO, "no regular file"), (stat.S_IFDIR, "no regular")],
+    [
+        (stat.S_IFLNK, "is a link"),
+        (stat.S_IFIFO, "not a regular file"),
+        (stat.S_IFDIR, "not a regular"),
+    ],
 )
 def test_links_and_devices(kind, said):
     info = zipfile.ZipInfo("a")
@@ -108,7 +112,7 @@ def test_an_entry_that_says_it_is_huge():
     data = pack({"a": b"1", "b": b"2"})
     for offset in (20, 24):
         data = changed(data, b"PK\x01\x02", offset, 2**32 - 1, 4)
-    with pytest.raises(InputError, match="hold more than 256 MiB"):
+    with pytest.raises(InputError, match="claim more than 256 MiB"):
         unpack(data)
 
 
@@ -121,7 +125,7 @@ def test_entries_that_overlap_so_that_they_hold_more_than_the_file():
 
 def test_an_entry_outside_of_the_file():
     data = changed(pack({"a": b"1"}), b"PK\x01\x02", 42, 1000, 4)
-    with pytest.raises(InputError, match="entry 'a' lies outside of the file"):
+    with pytest.raises(InputError, match="entry 'a' lies outside the file"):
         unpack(data)
 
 
@@ -157,9 +161,9 @@ def test_what_is_no_archive(data):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda data: data + b"more", "was cut off, or something was appended"),
-        (lambda data: b"#!/bin/sh\n" + data, "is no model file"),
-        (lambda data: data[:-1], "was cut off"),
+        (lambda data: data + b"more", "is truncated, or has bytes appended"),
+        (lambda data: b"#!/bin/sh\n" + data, "is not a model file"),
+        (lambda data: data[:-1], "is truncated"),
     ],
 )
 def test_bytes_around_the_archive(path, change, said):
@@ -172,7 +176,7 @@ def test_a_comment_and_a_gap_are_found(path):
     data = path.read_bytes()
     with zipfile.ZipFile(path, "a") as archive:
         archive.comment = b"hidden"
-    with pytest.raises(InputError, match="was cut off, or something was appended"):
+    with pytest.raises(InputError, match="is truncated, or has bytes appended"):
         read_model(path)
     # Between the entries and the table of contents.
     start = data.index(b"PK\x01\x02")

@@ -27,7 +27,7 @@ def line(**changed):
         ({"devices": ["A100"]}, r"devices must be a tuple of names, got \['A100'\]"),
         ({"models": (None,)}, "models must be a tuple of names"),
         ({"modes": ("\ud800",)}, "modes must be a tuple of names"),
-        ({"modes": ("a", "a")}, "modes names 'a' twice"),
+        ({"modes": ("a", "a")}, "modes has 'a' twice"),
         ({"levels": [0.5]}, "levels must be a tuple"),
         ({"levels": (1,)}, "levels must be a tuple"),
         ({"levels": (0.5, 1.0)}, "levels must be a tuple"),
@@ -44,16 +44,16 @@ def line(**changed):
         ({"conformal": [{}]}, "conformal must be a tuple"),
         ({"conformal": (1,)}, r"conformal\[0\] must be a mapping, got 1"),
         ({"extra": None}, "extra must be a mapping"),
-        ({"extra": {"a": [1, {"b": object}]}}, r"extra.a\[1\].b must be what JSON can hold"),
+        ({"extra": {"a": [1, {"b": object}]}}, r"extra.a\[1\].b must be a value for JSON"),
         ({"features": [1]}, "features must be a tuple of FeatureRange"),
-        ({"features": (FeatureRange("a", "1", 0.0, 1.0),) * 2}, "features names 'a' twice"),
+        ({"features": (FeatureRange("a", "1", 0.0, 1.0),) * 2}, "features has 'a' twice"),
         ({"features": (FeatureRange("a", None, 0.0, 1.0),)}, "'a': unit must be text"),
         ({"features": (FeatureRange("a", "1", 0.0, None),)}, "low and high must be finite"),
         ({"features": (FeatureRange("a", "1", 0.0, float("inf")),)}, "low and high must be"),
         ({"features": (FeatureRange("a", "1", 1.0, 0.0),)}, "low and high must be"),
         ({"members": ()}, "at least one fitted model"),
         ({"members": [line()]}, "members must be a tuple of Member"),
-        ({"members": (line(), line())}, "members names 'line' twice"),
+        ({"members": (line(), line())}, "members has 'line' twice"),
         ({"members": (line(name="../a"),)}, "name of a member must be"),
         ({"members": (line(name="a.b"),)}, "name of a member must be"),
         ({"members": (line(name="n" * 65),)}, "name of a member must be"),
@@ -92,7 +92,7 @@ def test_plain_json_keeps_numbers_and_turns_tuples_into_lists():
 
 @pytest.mark.parametrize("value", [float("nan"), 2**63, b"a", {1: 2}, {"\ud800": 1}, np.ones(1)])
 def test_plain_json_refuses_what_would_be_lost(value):
-    with pytest.raises(InputError, match=r"meta\[0\] must be what JSON can hold"):
+    with pytest.raises(InputError, match=r"meta\[0\] must be a value for JSON"):
         plain_json([value], "meta")
 
 
@@ -152,7 +152,7 @@ def test_the_header_is_the_one_that_the_format_asks_for(shape):
     ids=lambda a: a.dtype.str,
 )
 def test_types_that_are_not_held(array):
-    with pytest.raises(InputError, match=r"is of type .* which model files do not hold"):
+    with pytest.raises(InputError, match=r"is of type .* which model files do not allow"):
         describe(array)
 
 

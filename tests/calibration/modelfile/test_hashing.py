@@ -8,8 +8,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from errcomp import datasets
 from errcomp.calibration.modelfile import fingerprint
-from errcomp.datasets import load_kernels
 from errcomp.readers.kernels import read
 from errcomp.tables import Kernels
 
@@ -133,4 +133,4 @@ def test_values_without_a_json_of_their_own_are_text():
 
 def test_the_embedded_table_is_the_one_it_was():
     expected = "f5c15a9bc930f2b420a6fa6ef7b2c1326cd79f5f0679c98fc465440f3749dcc0"
-    assert fingerprint(load_kernels("neusight-kernels")) == expected
+    assert fingerprint(datasets.load("neusight-kernels")) == expected

@@ -27,12 +27,12 @@ def test_no_unit_at_all_is_one_unit():
 @pytest.mark.parametrize(
     ("model", "given", "said"),
     [
-        ("ms", None, r"fitted to times in ms, and the times given have no unit. State it"),
-        (None, "us", r"times given are in us, .* State the unit when fitting"),
-        ("ms", "cycles", r"'cycles' is not a unit of time"),
-        ("W", "ms", r"'W' is not a unit of time"),
-        ("W", "W", r"'W' is not a unit of time"),
-        (None, "MS", r"'MS' is not a unit of time .*Known: s, ms"),
+        ("ms", None, r"fitted to times in ms, but the given times have no unit. State it"),
+        (None, "us", r"given times are in us, .* Fit again, with the unit of the times"),
+        ("ms", "cycles", r"'cycles' is not a known unit of time"),
+        ("W", "ms", r"'W' is not a known unit of time"),
+        ("W", "W", r"'W' is not a known unit of time"),
+        (None, "MS", r"'MS' is not a known unit of time\. Known: s, ms"),
     ],
 )
 def test_units_that_do_not_fit(model, given, said):

@@ -66,9 +66,7 @@ def test_what_is_better_than_the_sum_passes(schema):
     assert not report.failed
     assert report.properties["tests"] == "2"
     assert report.properties["level.joint"] == "0.975"
-    assert "**Pass: nothing wrong was shown in 1 case (split and estimator), in 2 tests.**" in (
-        report.markdown
-    )
+    assert "**Pass: no failure in 1 case (split and estimator), in 2 tests.**" in (report.markdown)
     schema(report.junit())
 
 
@@ -76,7 +74,7 @@ def test_what_is_better_than_the_sum_passes(schema):
     ("given", "kind", "says"),
     [
         (held(sd=0.6), "worse", "worse than the sum of kernels: mean error "),
-        (held(band=0.3), "narrow", "too narrow: the 90 % band holds "),
+        (held(band=0.3), "narrow", "too narrow: the 90 % band contains "),
         (held(sd=0.6, band=0.3), "worse, narrow", "worse than the sum of kernels"),
     ],
     ids=["worse", "narrow", "both"],
@@ -101,7 +99,7 @@ def test_what_is_not_asked_for_is_neither_tested_nor_counted(fail_on, failed, te
 
 @pytest.mark.parametrize("fail_on", [[], ["bad"]])
 def test_what_can_be_failed_on_is_listed(fail_on):
-    with pytest.raises(InputError, match="an evaluation fails on worse and narrow, got"):
+    with pytest.raises(InputError, match="fail_on must be worse or narrow, or both, got"):
         report_evaluation(by_estimator(boosted=held()), fail_on=fail_on)
 
 
@@ -114,7 +112,7 @@ def test_baselines_are_judged_where_asked_for_or_alone():
     assert outcomes(asked)[f"{SPLIT}, device"] == ("failure", "worse")
     alone = report_evaluation(by_estimator(sum=held(), device=held()))
     assert list(outcomes(alone)) == [f"{SPLIT}, device"]
-    with pytest.raises(InputError, match="no estimator to judge: there is sum"):
+    with pytest.raises(InputError, match="no estimator to check; evaluated: sum"):
         report_evaluation(by_estimator(sum=held()))
 
 
@@ -157,7 +155,7 @@ def test_what_was_not_answered_is_skipped_with_the_reason():
     }
     some = evaluation({(SPLIT, "stack"): held()}, refused=refused)
     some = replace(some, rows=(replace(some.rows[0], refused=3),))
-    assert "3 predictions were refused and not judged: not sure." in (
+    assert "3 predictions were refused and not evaluated: not sure." in (
         report_evaluation(some).markdown
     )
 
@@ -169,8 +167,8 @@ def test_summary_says_what_to_do():
     worst = held(sd=0.6, band=0.3)
     run = worst.run[int(np.argmax(worst.ape))]
     assert f"({SPLIT}, boosted: {run}, " in text
-    assert "- Narrow: do not rely on the bands for what was left out." in text
-    assert "Intervals at 97.5 %, so that 95 % hold for the 2 tests together" in text
+    assert "- Narrow: do not rely on the bands for new groups." in text
+    assert "Intervals at 97.5 %, for 95 % over the 2 tests together" in text
     assert len(text.splitlines()) < 60
 
 

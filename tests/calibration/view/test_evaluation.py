@@ -56,7 +56,7 @@ def test_the_surest_runs_err_in_the_table_as_in_the_figure(found: Evaluation) ->
 
     (row,) = found.rows
     table = found.view().tables_for("text")[0]
-    column = next(one for one in table.columns if one.header == "Surest 80 %")
+    column = next(one for one in table.columns if one.header == "Most confident 80 %")
     assert row.abstention is not None
     surest = row.abstention.at(0.8)
     # Runs of one width are not told apart: all of them are in what a limit of width would answer.
@@ -69,15 +69,15 @@ def test_the_surest_runs_err_in_the_table_as_in_the_figure(found: Evaluation) ->
 
 def test_brackets_say_of_which_others_they_speak(found: Evaluation) -> None:
     method = dict(found.view().method)
-    assert "groups (models, devices, …) like those left out" in method["[low, high]"]
-    how = method["Groups, and how the interval of the MAPE was made"]
+    assert "groups (models, devices, …) like those held out" in method["[low, high]"]
+    how = method["Groups, and the method of the interval of the MAPE"]
     assert how == f"{SPLIT}: 6 devices ({found.rows[0].figures['mean_ape'].method})"
 
 
 def test_where_nothing_was_judged_the_reasons_are_shown(found: Evaluation) -> None:
     reasons = {"leave-device-out": "leave-device-out: there is one device"}
     nothing = replace(found, rows=(), held_out={}, transfer=(), not_done=reasons)
-    assert repr(nothing) == "Evaluation(nothing judged)"
+    assert repr(nothing) == "Evaluation(nothing evaluated)"
     assert "Not done: leave-device-out: there is one device" in str(nothing)
-    with pytest.raises(InputError, match="nothing was judged"):
+    with pytest.raises(InputError, match="nothing was evaluated"):
         nothing.plot()

@@ -1,4 +1,4 @@
-"""``bayesian``: a hierarchical model of what launches cost; `residual` fits it."""
+"""``bayesian``: a hierarchical model of launch costs; `residual` fits it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from errcomp.calibration.estimators import Estimator
 if TYPE_CHECKING:
     from errcomp.calibration.design import ResidualModel, Task
 
-#: What the model sees beside launches: few features, for there are few runs.
+#: Features in addition to launches: few, because there are few runs.
 _FEATURES = {
     "composition": ("slow_kernels", "training", "total_ms"),
     "prediction": ("training", "total_ms", "kernel_correction"),
@@ -24,7 +24,7 @@ def _features(task: Task) -> tuple[str, ...]:
     return (*LAUNCHES, *_FEATURES[task])
 
 
-def _make(task: Task, *, seed: int, cores: int, quick: bool) -> ResidualModel:
+def _make(task: Task, *, seed: int, n_jobs: int | None, quick: bool) -> ResidualModel:
     from errcomp.calibration.estimators.bayesian.residual import BayesianResidual
     from errcomp.calibration.features import LAUNCHES
 
@@ -32,7 +32,7 @@ def _make(task: Task, *, seed: int, cores: int, quick: bool) -> ResidualModel:
         launch=tuple(range(len(LAUNCHES))),
         offset=len(LAUNCHES) if task == "composition" else None,
         seed=seed,
-        cores=cores,
+        n_jobs=n_jobs,
         **(_QUICK if quick else {}),
     )
 
@@ -52,7 +52,7 @@ ESTIMATORS = (
         extra="calibration",
         recorded=("pymc", "nutpie"),
         features=_features,
-        # It says by name which features say nothing.
+        # Its messages name features.
         named=True,
         explains=True,
         stored=(

@@ -1,4 +1,4 @@
-"""Diagnostics of sampling: whether the draws can be relied on, and what to do where they cannot."""
+"""Diagnostics of sampling: whether the draws are reliable, and what to do if not."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from errcomp.calibration.design import Floats
 from errcomp.errors import ErrcompError, MissingExtraError, SmallSampleWarning
 
-#: What these libraries say on their own account: start of message, category.
+#: Warnings about these libraries themselves: start of message, category.
 _KNOWN: tuple[tuple[str, type[Warning]], ...] = (
     (r"\s*ArviZ is undergoing a major refactor", FutureWarning),
     (r"PyTensor could not link to a BLAS installation", UserWarning),
@@ -41,7 +41,7 @@ def import_arviz() -> Any:
     Raises
     ------
     MissingExtraError
-        It is not installed, or of a version (1 or later) whose posteriors are of another type.
+        It is not installed, or version 1 or later, whose posteriors have another type.
     """
     with quiet():
         try:
@@ -74,18 +74,18 @@ def import_pymc() -> tuple[Any, Any]:
 Check = Literal["raise", "warn", "ignore"]
 
 _MOST_RHAT, _LEAST_ESS, _LEAST_BFMI = 1.01, 400.0, 0.3
-#: Below this many draws in all, R-hat and ESS are asked for what so few draws can show.
+#: With fewer draws in all, the limits of R-hat and ESS are lower.
 _FEWEST_IN_FULL = 2000
 _MOST_RHAT_SHORT, _LEAST_ESS_SHARE = 1.05, 0.1
 _NAMED = 3
 
 
 class SamplingError(ErrcompError, RuntimeError):
-    """The draws cannot be relied on; the posterior is kept for inspection, nothing predicts."""
+    """The draws are not reliable. The posterior is kept for inspection; nothing predicts."""
 
 
 class SamplingWarning(UserWarning):
-    """The draws cannot be relied on, or there are fewer than were asked for."""
+    """The draws are not reliable, or fewer than requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +99,22 @@ class Diagnostics:
     min_ess_bulk, min_ess_tail : float
         Smallest effective sample sizes of all parameters; above 400.
     divergences : int
-        Divergent transitions after tuning; none.
+        Divergent transitions after tuning; must be 0.
     min_bfmi : float
         Smallest Bayesian fraction of missing information of the chains; above 0.3.
     chains, draws : int
         Finished chains, and draws of each.
     seconds : float
-        Sampling alone, without compiling.
+        Time of sampling, without compiling.
     interrupted : bool
         Chains are missing because sampling was interrupted.
     problems : tuple of str
-        What is not as it should be, with the worst parameters; empty if all is well.
+        Failed checks, with the worst parameters; empty if all passed.
 
     Notes
     -----
-    Below 2000 draws in all (short fits inside a cross-validation) R-hat may be 1.05 and ESS must
-    be above a tenth of the draws.
+    With fewer than 2000 draws in all (short fits inside a cross-validation) R-hat may be up to 1.05
+    and ESS must be above a tenth of the draws.
 
     References
     ----------
@@ -137,7 +137,7 @@ class Diagnostics:
 
     @property
     def ok(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether all checks passed."""
         return not self.problems
 
 
@@ -150,13 +150,13 @@ def diagnose(
     seconds: float,
     interrupted: bool,
 ) -> Diagnostics:
-    """Judge the draws.
+    """Check the draws.
 
     Parameters
     ----------
     posterior : mapping of str to ndarray, shape (chains, draws, ...)
     labels : mapping of str to sequence of sequences of str
-        Names along each further axis, of those that have some.
+        Names along each further axis, of those that have names.
     divergent : ndarray of bool, shape (chains, draws)
     energy : ndarray, shape (chains, draws)
     seconds : float
@@ -164,10 +164,10 @@ def diagnose(
     """
     az = import_arviz()
     chains, draws = energy.shape
-    # One chain is judged by its halves: whether it has settled can be seen, not where others go.
+    # One chain is compared by its halves: that shows whether it settled, not whether others agree.
     judged = {name: _halved(v) if chains == 1 else v for name, v in posterior.items()}
     data = az.convert_to_dataset(judged)
-    # What does not vary has no R-hat: NaN, which is a problem below.
+    # Constant parameters have no R-hat: NaN, which is a problem below.
     with np.errstate(invalid="ignore", divide="ignore"):
         figures = {
             "R-hat": _by_parameter(az.rhat(data), labels),
@@ -203,34 +203,34 @@ def diagnose(
 
 
 def warn_of(caveats: Sequence[str], diagnostics: Diagnostics, chains: int, check: Check) -> None:
-    """Warn of what the data do not say, and of chains that are missing of those asked for."""
+    """Warn about caveats of the data, and about missing chains."""
     if check != "ignore":
         for caveat in caveats:
             warnings.warn(caveat, SmallSampleWarning, stacklevel=3)
     if diagnostics.interrupted:
         warnings.warn(
             f"sampling was interrupted: {diagnostics.chains} of {chains} chains were finished and "
-            "are kept, the others are lost.",
+            "are kept; the others are lost.",
             SamplingWarning,
             stacklevel=3,
         )
 
 
 def enforce(diagnostics: Diagnostics, check: Check) -> None:
-    """Refuse bad draws, or warn of them.
+    """Refuse bad draws, or warn about them.
 
     Raises
     ------
     SamplingError
-        Something is wrong and `check` is ``"raise"``.
+        A check failed and `check` is ``"raise"``.
     """
     if diagnostics.ok or check == "ignore":
         return
     message = (
         f"the posterior was not sampled well: {'; '.join(diagnostics.problems)}. Use more draws "
         f"and tune (now {diagnostics.chains} chains of {diagnostics.draws} draws), then a larger "
-        'target_accept; if that does not help, drop features that say the same. check="warn" or '
-        '"ignore" goes on with it.'
+        'target_accept. If that does not help, drop redundant features. check="warn" or "ignore" '
+        "accepts the draws."
     )
     if check == "raise":
         raise SamplingError(message)
@@ -243,7 +243,7 @@ def _halved(values: Floats) -> Floats:
 
 
 def _by_parameter(data: Any, labels: Mapping[str, Sequence[Sequence[str]]]) -> dict[str, float]:
-    """Return the figure of every scalar parameter by name, e.g. device_shift[H100]."""
+    """Return the value of every scalar parameter by name, e.g. device_shift[H100]."""
     by_label: dict[str, float] = {}
     for name, values in data.data_vars.items():
         each = [f"[{', '.join(at)}]" if at else "" for at in product(*labels.get(name, ()))]
@@ -255,7 +255,7 @@ def _by_parameter(data: Any, labels: Mapping[str, Sequence[Sequence[str]]]) -> d
 def _worst(
     word: str, values: Mapping[str, float], *, above: float = math.inf, below: float = -math.inf
 ) -> list[str]:
-    """Name the parameters that are furthest out; NaN (a constant) is out too."""
+    """Name the parameters furthest beyond the limit; NaN (a constant) is beyond it, too."""
     bad = {name: v for name, v in values.items() if not below < v <= above}
     if not bad:
         return []

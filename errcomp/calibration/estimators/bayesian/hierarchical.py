@@ -1,6 +1,6 @@
 r"""The hierarchical model once it is fitted: posterior draws as arrays, predicting with SciPy.
 
-Draw s of the posterior says of run i on device d, of model f,
+Draw s of the posterior gives, for run i on device d and of model f,
 
 .. math:: y_i \sim t_{\nu_s}(\mu_{is}, \sigma_s), \qquad
           \mu_{is} = c_s + a_{ds} + m_{fs}
@@ -8,8 +8,8 @@ Draw s of the posterior says of run i on device d, of model f,
           + z_i^\top (B_s + b_{ds})
 
 and all draws together are the posterior predictive distribution: a mixture of Student t with
-equal weights. An unknown device (or model) has draws of its own, one from the distribution of all
-devices per draw of that distribution, so that its band is as wide as devices differ.
+equal weights. An unknown device (or model) has its own draws, from the distribution of all devices
+(one per posterior draw), so that its band is as wide as devices differ.
 """
 
 from __future__ import annotations
@@ -35,19 +35,15 @@ if TYPE_CHECKING:
 __all__ = [
     "DRAWS",
     "SHARPNESS",
-    "Columns",
     "HierarchicalModel",
     "LaunchOverhead",
-    "checked_draws",
-    "columns_of_meta",
     "log_remainder",
-    "texts",
 ]
 
 _LARGEST = 1e6
-#: Of the logarithm of a factor: it stays a number.
+#: Largest logarithm of a factor, so that the factor is finite.
 _LARGEST_LOG = 100.0
-#: Arrays of draws, and the shape of each draw in terms of the sizes of the model.
+#: Arrays of draws, with the shape of a draw in terms of the model's sizes.
 DRAWS: dict[str, tuple[str, ...]] = {
     "intercept": (),
     "sigma": (),
@@ -64,22 +60,22 @@ DRAWS: dict[str, tuple[str, ...]] = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """What each column of the features is to the model.
+    """The role of each column of the features.
 
     Attributes
     ----------
     names : tuple of str
-        Of all columns, in the order of the fit.
+        Names of all columns, in the order of the fit.
     launch : tuple of int
         Costs: shares of the summed kernels, L.
     offset : int or None
-        Enters with a coefficient near 1.
+        Column with a coefficient near 1.
     linear : tuple of int
-        Enter as they are, standardised.
+        Linear terms, standardised.
     center, scale : ndarray, shape (len(linear),)
-        What standardises them: mean and standard deviation over the runs of the fit.
+        Their mean and standard deviation over the runs of the fit.
     varying : tuple of int
-        Those of `linear` whose coefficient depends on the device.
+        Columns of `linear` whose coefficient depends on the device.
     """
 
     names: tuple[str, ...]
@@ -97,7 +93,7 @@ class Columns:
 
     @property
     def used(self) -> tuple[int, ...]:
-        """All columns that the model looks at, ascending."""
+        """All columns that the model uses, ascending."""
         offset = () if self.offset is None else (self.offset,)
         return tuple(sorted({*self.launch, *offset, *self.linear}))
 
@@ -107,7 +103,7 @@ class Columns:
         Raises
         ------
         InputError
-            There are not as many columns as in the fit, or one that is used is NaN.
+            The number of columns differs from the fit, or a used column is NaN.
         """
         rows = as_features(x, len(self.names))
         check_known(rows, self.used, self.names, " (boosted)")
@@ -117,7 +113,7 @@ class Columns:
 
 
 def checked_draws(draws: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[str, Floats]:
-    """Return the draws if they fit together; an array without values may be missing."""
+    """Return the draws after checking their shapes; an array without values may be missing."""
     shapes = {name: tuple(sizes[axis] for axis in axes) for name, axes in DRAWS.items()}
     missing = [
         name
@@ -145,18 +141,18 @@ def checked_draws(draws: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[st
 
 
 def texts(meta: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    """Return a list of different texts."""
+    """Return a list of distinct texts."""
     listed = meta.get(name)
     fine = isinstance(listed, list) and all(isinstance(text, str) for text in listed)
     if not fine or len(set(listed or ())) < len(listed or ()):
-        raise InputError(f"{name} must be a list of different texts, got {str(listed)[:80]}.")
+        raise InputError(f"{name} must be a list of distinct texts, got {str(listed)[:80]}.")
     return tuple(listed or ())
 
 
 def columns_of_meta(
     meta: Mapping[str, Any], names: tuple[str, ...], arrays: Mapping[str, Any]
 ) -> Columns:
-    """Make the columns again."""
+    """Restore the columns."""
     offset = meta.get("offset")
     varying = meta.get("varying", [])
     given = [meta.get("launch"), meta.get("linear"), [] if offset is None else [offset]]
@@ -166,13 +162,13 @@ def columns_of_meta(
     fine = all(type(column) is int and 0 <= column < len(names) for column in flat)
     if not fine or len(set(flat)) < len(flat):
         raise InputError(
-            f"launch, linear and offset must be different columns of {len(names)}, got "
+            f"launch, linear and offset must be distinct columns of {len(names)}, got "
             f"{str(flat)[:80]}. Fit the model again."
         )
     launch, linear = tuple(given[0] or ()), tuple(given[1] or ())
     if len({c for c in linear if c in varying}) < len(varying):
         raise InputError(
-            f"varying must be different linear columns, got {str(varying)[:80]}. Fit it again."
+            f"varying must be distinct linear columns, got {str(varying)[:80]}. Fit it again."
         )
     parts = []
     for name in ("center", "scale"):
@@ -190,23 +186,22 @@ def columns_of_meta(
     return Columns(names, launch, offset, linear, parts[0], parts[1], tuple(varying))
 
 
-#: Sharpness of the soft maximum that keeps what is left of a run above 0.
+#: Sharpness of the soft maximum that keeps the rest of a run above 0.
 SHARPNESS = 20.0
 
 
 def log_remainder(launches: Floats) -> Floats:
-    r"""Return the log of the share of a run that is left when its launches are hidden.
+    r"""Return the log of the share of a run that remains when its launches are hidden.
 
     .. math:: \ln \tfrac{1}{20} \ln\!\big(1 + e^{20 (1 - u)}\big) \approx \ln(1 - u)
 
-    to 1e-5 for u below 0.5, and defined above 1, where nothing would be left: there it falls like
+    to 1e-5 for u below 0.5. It is defined above 1, where nothing would remain; there it falls like
     :math:`20 (1 - u)`.
 
     Parameters
     ----------
     launches : ndarray
-        u, time of launches that disappears, as a share of the kernels; negative where time is
-        added.
+        u, hidden launch time as a share of the kernels; negative where time is added.
 
     Returns
     -------
@@ -226,14 +221,14 @@ def log_remainder(launches: Floats) -> Floats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LaunchOverhead:
-    """What launching one kernel costs on a device: posterior, in µs.
+    """Posterior cost of launching a kernel on a device, in µs.
 
     Attributes
     ----------
     device : str
         ``""`` for a device that was not in the fit.
     column : str
-        The cost it belongs to.
+        The column of costs.
     median, low, high : float
         µs; low and high are the ends of the 90 % interval.
     draws : ndarray, shape (draws,)
@@ -249,20 +244,20 @@ class LaunchOverhead:
 
 
 class HierarchicalModel:
-    """Posterior draws that predict, of a `BayesianResidual`.
+    """The posterior draws of a `BayesianResidual`, which predict.
 
     Parameters
     ----------
     columns : Columns
     devices, models : sequence of str
-        Those in the fit; none where the model has no such level.
+        Devices and models of the fit; empty where the model has no such level.
     draws : mapping of str to ndarray
         ``intercept``, ``sigma``, ``nu``, ``offset`` of shape (draws,); ``launch``, ``linear`` of
         shape (draws, columns); ``device_shift``, ``device_launch`` of shape (draws, devices + 1),
         ``device_slope`` (draws, devices + 1, varying columns), ``model_shift``
         (draws, models + 1), the last for an unknown one. Log-ratios, except ``device_launch``
-        (log of a factor), ``launch``, ``offset`` and ``nu`` (no unit). An array that would have
-        no values may be missing.
+        (log of a factor), ``launch``, ``offset`` and ``nu`` (no unit). Empty arrays may be
+        missing.
 
     Raises
     ------
@@ -271,8 +266,8 @@ class HierarchicalModel:
 
     Notes
     -----
-    Valid for runs like those of the fit: the band of a new device says how much the devices of
-    the fit differ, not what a device of a new kind may do.
+    Valid for runs like those of the fit. The band of a new device reflects how much the devices of
+    the fit differ; a new kind of device may differ more.
     """
 
     KIND = "hierarchical"
@@ -316,31 +311,54 @@ class HierarchicalModel:
     def location(
         self, x: Floats, *, device: Names | None = None, model: Names | None = None
     ) -> Floats:
-        """Return μ of each run under each draw, shape (n, draws)."""
+        """Return μ of each run under each draw, shape (n, draws).
+
+        Examples
+        --------
+        >>> one = np.ones(2)
+        >>> draws = {"intercept": 0.1 * one, "sigma": 0.02 * one, "nu": 5 * one, "offset": one,
+        ...          "device_shift": np.zeros((2, 1)), "device_launch": np.zeros((2, 1)),
+        ...          "model_shift": np.zeros((2, 1)), "launch": np.full((2, 1), 1.0)}
+        >>> columns = Columns(("cost",), (0,), None, (), np.empty(0), np.empty(0), ())
+        >>> model = HierarchicalModel(columns, (), (), draws)
+        >>> model.location(np.array([[0.0]])).round(2).tolist()
+        [[0.1, 0.1]]
+        """
         total: Floats = np.sum(list(self._terms(x, device, model).values()), axis=0)
         return total
 
     def parts(
         self, x: Floats, *, device: Names | None = None, model: Names | None = None
     ) -> dict[str, Floats]:
-        """Return what each source adds to the log-ratio: posterior means, shape (n,) each.
+        """Return the contribution of each source to the log-ratio: posterior means, shape (n,).
 
         Returns
         -------
         dict
-            ``launches``, ``offset``, ``linear``, ``device`` (its shift, and what its own
-            coefficients add), ``model`` and ``intercept``; they add up to the posterior mean of μ.
+            ``launches``, ``offset``, ``linear``, ``device`` (its shift and its own coefficients),
+            ``model`` and ``intercept``; they add up to the posterior mean of μ.
 
         Raises
         ------
         InputError
-            There are not as many features as in the fit, or one that is needed is NaN.
+            The number of features differs from the fit, or a needed feature is NaN.
+
+        Examples
+        --------
+        >>> one = np.ones(2)
+        >>> draws = {"intercept": 0.1 * one, "sigma": 0.02 * one, "nu": 5 * one, "offset": one,
+        ...          "device_shift": np.zeros((2, 1)), "device_launch": np.zeros((2, 1)),
+        ...          "model_shift": np.zeros((2, 1)), "launch": np.full((2, 1), 1.0)}
+        >>> columns = Columns(("cost",), (0,), None, (), np.empty(0), np.empty(0), ())
+        >>> model = HierarchicalModel(columns, (), (), draws)
+        >>> model.parts(np.array([[0.2]]))["launches"].round(2).tolist()
+        [-0.22]
         """
         terms = self._terms(x, device, model)
         return {name: term.mean(axis=1) for name, term in terms.items()}
 
     def _terms(self, x: Floats, device: Names | None, model: Names | None) -> dict[str, Floats]:
-        """Return what each source adds to μ under each draw, shape (n, draws) each."""
+        """Return the contribution of each source to μ under each draw, shape (n, draws) each."""
         launches, offset, linear = self.columns.split(x)
         n, draws = len(offset), self.draws
         on = _positions(as_names(device, n, "device"), self.devices)
@@ -380,7 +398,7 @@ class HierarchicalModel:
         q : sequence of float
             Probabilities, ascending.
         device, model : ndarray of str, shape (n,), optional
-            Unknown ones are answered at the level of all devices (models).
+            Unknown devices (models) are predicted from all devices (models).
 
         Returns
         -------
@@ -389,8 +407,19 @@ class HierarchicalModel:
         Raises
         ------
         InputError
-            There are not as many features as in the fit, one that is needed is NaN, or q are no
+            The number of features differs from the fit, a needed feature is NaN, or q are not
             ascending probabilities.
+
+        Examples
+        --------
+        >>> one = np.ones(2)
+        >>> draws = {"intercept": 0.1 * one, "sigma": 0.02 * one, "nu": 5 * one, "offset": one,
+        ...          "device_shift": np.zeros((2, 1)), "device_launch": np.zeros((2, 1)),
+        ...          "model_shift": np.zeros((2, 1)), "launch": np.full((2, 1), 1.0)}
+        >>> columns = Columns(("cost",), (0,), None, (), np.empty(0), np.empty(0), ())
+        >>> model = HierarchicalModel(columns, (), (), draws)
+        >>> model.predict_quantiles([[0.0]], [0.5]).round(2).tolist()
+        [[0.1]]
         """
         wanted = check_probabilities(q)
         mu = self.location(x, device=device, model=model)
@@ -399,38 +428,60 @@ class HierarchicalModel:
     def sample(
         self,
         x: Floats,
-        rng: np.random.Generator,
         *,
         device: Names | None = None,
         model: Names | None = None,
+        seed: int | Sequence[int] = 0,
     ) -> Floats:
         """Draw log-ratios of runs: one per posterior draw, shape (draws, n).
 
-        Runs of one unknown device share what that draw says of it.
+        Runs of one unknown device share its draw.
+
+        Examples
+        --------
+        >>> one = np.ones(2)
+        >>> draws = {"intercept": 0.1 * one, "sigma": 0.02 * one, "nu": 5 * one, "offset": one,
+        ...          "device_shift": np.zeros((2, 1)), "device_launch": np.zeros((2, 1)),
+        ...          "model_shift": np.zeros((2, 1)), "launch": np.full((2, 1), 1.0)}
+        >>> columns = Columns(("cost",), (0,), None, (), np.empty(0), np.empty(0), ())
+        >>> model = HierarchicalModel(columns, (), (), draws)
+        >>> model.sample(np.array([[0.0]]), seed=0).shape
+        (2, 1)
         """
         mu = self.location(x, device=device, model=model).T
-        noise = rng.standard_t(self.draws["nu"][:, None], size=mu.shape)
+        noise = np.random.default_rng(seed).standard_t(self.draws["nu"][:, None], size=mu.shape)
         return mu + self.draws["sigma"][:, None] * noise
 
     def launch_overhead(self, floor_us: float | Mapping[str, float]) -> tuple[LaunchOverhead, ...]:
-        r"""Return what one launch costs on each device, in µs: :math:`\kappa_j e^{k_d} f_d`.
+        r"""Return the cost of a launch on each device, in µs: :math:`\kappa_j e^{k_d} f_d`.
 
         Parameters
         ----------
         floor_us : float or mapping of device to float
-            Launch floor f in µs that the costs were made with; of each device, and of ``""`` for
-            an unknown one, which is left out where the mapping lacks it.
+            Launch floor f in µs with which the costs were computed, or one per device. ``""``
+            stands for an unknown device, which is left out if the mapping lacks it.
 
         Returns
         -------
         tuple of LaunchOverhead
-            Per device and cost; the unknown device last. Negative: time between kernels that the
-            sum of kernels lacks.
+            Per device and cost; the unknown device last. A negative cost is time between kernels
+            that the sum of kernels lacks.
 
         Raises
         ------
         InputError
             A floor is not a positive number, or is missing for a device.
+
+        Examples
+        --------
+        >>> one = np.ones(2)
+        >>> draws = {"intercept": 0.1 * one, "sigma": 0.02 * one, "nu": 5 * one, "offset": one,
+        ...          "device_shift": np.zeros((2, 1)), "device_launch": np.zeros((2, 1)),
+        ...          "model_shift": np.zeros((2, 1)), "launch": np.full((2, 1), 1.0)}
+        >>> columns = Columns(("cost",), (0,), None, (), np.empty(0), np.empty(0), ())
+        >>> model = HierarchicalModel(columns, (), (), draws)
+        >>> [cost.median for cost in model.launch_overhead(5.0)]
+        [5.0]
         """
         floors = _checked_floors(floor_us, self.devices)
         overheads = []
@@ -446,7 +497,20 @@ class HierarchicalModel:
         return tuple(overheads)
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what JSON can hold, and the arrays, that make the model again."""
+        """Return metadata for JSON, and arrays, from which `from_arrays` restores the model.
+
+        Examples
+        --------
+        >>> one = np.ones(2)
+        >>> draws = {"intercept": 0.1 * one, "sigma": 0.02 * one, "nu": 5 * one, "offset": one,
+        ...          "device_shift": np.zeros((2, 1)), "device_launch": np.zeros((2, 1)),
+        ...          "model_shift": np.zeros((2, 1)), "launch": np.full((2, 1), 1.0)}
+        >>> columns = Columns(("cost",), (0,), None, (), np.empty(0), np.empty(0), ())
+        >>> model = HierarchicalModel(columns, (), (), draws)
+        >>> meta, arrays = model.to_arrays()
+        >>> arrays["launch"].tolist()
+        [[1.0], [1.0]]
+        """
         c = self.columns
         lists = {name: list(getattr(c, name)) for name in ("names", "launch", "linear", "varying")}
         meta = {
@@ -459,12 +523,23 @@ class HierarchicalModel:
 
     @classmethod
     def from_arrays(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """Make the model again.
+        """Restore the model.
 
         Raises
         ------
         InputError
-            Something is missing or cannot be.
+            A value is missing or impossible.
+
+        Examples
+        --------
+        >>> one = np.ones(2)
+        >>> draws = {"intercept": 0.1 * one, "sigma": 0.02 * one, "nu": 5 * one, "offset": one,
+        ...          "device_shift": np.zeros((2, 1)), "device_launch": np.zeros((2, 1)),
+        ...          "model_shift": np.zeros((2, 1)), "launch": np.full((2, 1), 1.0)}
+        >>> columns = Columns(("cost",), (0,), None, (), np.empty(0), np.empty(0), ())
+        >>> model = HierarchicalModel(columns, (), (), draws)
+        >>> HierarchicalModel.from_arrays(*model.to_arrays())
+        HierarchicalModel(devices=0, models=0, columns=1, draws=2)
         """
         lists = {name: texts(meta, name) for name in ("names", "devices", "models")}
         columns = columns_of_meta(meta, lists["names"], arrays)
@@ -475,7 +550,7 @@ class HierarchicalModel:
 def _checked_floors(
     floor_us: float | Mapping[str, float], devices: Sequence[str]
 ) -> dict[str, float]:
-    """Return the launch floor of each device and, where there is one, of an unknown one."""
+    """Return the launch floor of each device and, if given, of an unknown device."""
     if isinstance(floor_us, Mapping):
         given = dict(floor_us)
     else:
@@ -496,6 +571,6 @@ def _checked_floors(
 
 
 def _positions(names: Names, known: Sequence[str]) -> NDArray[np.int64]:
-    """Return the position of each name; that after the last for an unknown one."""
+    """Return the position of each name; for an unknown name, the position after the last."""
     at = {name: i for i, name in enumerate(known) if name}
     return np.asarray([at.get(name, len(known)) for name in names], dtype=np.int64)

@@ -1,8 +1,8 @@
 r"""The hierarchical model: priors, their draws, and the PyMC graph, compiled once per structure.
 
-Every size of the graph except the number of runs is padded to a fixed grid, so that all folds of
-a cross-validation, and mostly all fits of a process, share one compiled graph. What is padded has
-no data: it keeps its prior, and is dropped from the posterior.
+Every size of the graph except the number of runs is padded to a fixed grid. So all folds of a
+cross-validation, and usually all fits of a process, share one compiled graph. The padding has no
+data: it keeps its prior, and is dropped from the posterior.
 """
 
 from __future__ import annotations
@@ -21,22 +21,23 @@ from errcomp.calibration.design import Floats, Names, as_names, check_least, pos
 from errcomp.calibration.estimators.bayesian.diagnostics import import_pymc, quiet
 from errcomp.calibration.estimators.bayesian.hierarchical import DRAWS, SHARPNESS, Columns
 from errcomp.errors import InputError, describe_names
+from errcomp.system.processes import count_jobs
 
-#: The group of the runs without a name, beside groups with one.
+#: The group of the runs without a name.
 UNKNOWN = "(unknown)"
-#: A column whose standard deviation is a smaller share of its size is constant.
+#: A column with a smaller ratio of standard deviation to magnitude is constant.
 _CONSTANT = 1e-12
-_LEAST = {"draws": 50, "tune": 50, "chains": 1, "cores": 1, "seed": 0}
+_LEAST = {"draws": 50, "tune": 50, "chains": 1, "seed": 0}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Level:
-    """Groups that are pooled over.
+    """A level of pooling: devices or models.
 
     Attributes
     ----------
     names : tuple of str
-        Of the groups; none where no run has a name.
+        Of the groups; empty where no run has a name.
     of : ndarray of str, shape (n,)
         Group of each run.
     """
@@ -46,7 +47,7 @@ class Level:
 
     @classmethod
     def from_names(cls, given: Names) -> Self:
-        """Group runs by name; those without one are a group of their own."""
+        """Group runs by name; runs without a name form one group."""
         if not any(given):
             return cls((), given)
         of = given.copy()
@@ -73,7 +74,7 @@ class Runs:
     columns : Columns
     device, model : Level
     caveats : tuple of str
-        What was dropped, and what the runs do not say.
+        Columns that were dropped, and parameters that the runs do not determine.
     """
 
     x: Floats
@@ -106,8 +107,8 @@ class Runs:
         if len(of_device.names) == 1:
             caveats = (
                 *caveats,
-                f"all runs are on one device ({of_device.names[0]}): how devices differ is not in "
-                "the data, and bands of other devices are as wide as the priors say",
+                f"all runs are on one device ({of_device.names[0]}): the data do not show how "
+                "devices differ, so bands of other devices follow the priors",
             )
         return cls(x, y, columns, of_device, of_model, caveats)
 
@@ -120,17 +121,17 @@ def assign_columns(
     offset: int | str | None,
     varying: Sequence[int | str],
 ) -> tuple[Columns, tuple[str, ...]]:
-    """Return what each column is, and caveats: what was dropped, and what only the prior says.
+    """Return the role of each column, and caveats: dropped columns, and costs known by prior only.
 
     Raises
     ------
     InputError
-        A column is not there, or has two parts.
+        A column does not exist, or has two roles.
     """
     labels = [str(name) for name in (range(x.shape[1]) if names is None else names)]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
-        raise InputError(f"X has two columns {describe_names(twice)}. Name each differently.")
+        raise InputError(f"X has two columns named {describe_names(twice)}. Rename one.")
     costs = _positions(launch, "launch", x.shape[1], names)
     at = _positions([] if offset is None else [offset], "offset", x.shape[1], names)
     varied = _positions(varying, "varying", x.shape[1], names)
@@ -138,15 +139,15 @@ def assign_columns(
     if len({*taken, *varied}) < len(taken) + len(varied):
         raise InputError(
             f"launch={launch!r}, offset={offset!r} and varying={varying!r} name a column twice. "
-            "Each column has one part; varying ones are neither costs nor the offset."
+            "A column has one role: varying ones are neither costs nor the offset."
         )
     others = [column for column in range(x.shape[1]) if column not in taken]
-    # NaN is not constant: it is refused by name where the columns are split.
+    # NaN does not count as constant: splitting the columns refuses it by name.
     constant = [c for c in others if x[:, c].std() <= _CONSTANT * np.abs(x[:, c]).max()]
     idle = [c for c in costs if not x[:, c].any()]
     caveats = {
         "dropped, because all runs have the same value": constant,
-        "0 in all runs, so that only the prior says what it costs": idle,
+        "0 in all runs, so the cost follows the prior alone": idle,
     }
     linear = tuple(column for column in others if column not in constant)
     center, scale = x[:, linear].mean(axis=0), x[:, linear].std(axis=0)
@@ -169,15 +170,16 @@ def _positions(
 
 
 def check_parameters(given: Mapping[str, Any]) -> None:
-    """Check how to sample.
+    """Check the parameters of the sampler.
 
     Raises
     ------
     InputError
-        A parameter cannot be.
+        A parameter has an impossible value.
     """
     for name, least in _LEAST.items():
         check_least(name, given[name], least)
+    count_jobs(given["n_jobs"])
     if not 0 < given["target_accept"] < 1:
         raise InputError(f"target_accept must be in (0, 1), got {given['target_accept']!r}.")
     if given["check"] not in ("raise", "warn", "ignore"):
@@ -197,10 +199,10 @@ class Prior:
     Attributes
     ----------
     distribution : str
-        As PyMC names it; its arguments are `args`.
+        PyMC's name for it; its arguments are `args`.
     args : tuple of float
     unit : str
-        ``"ln"``: of a log-ratio, 0.01 being about 1 %; ``"1"``: none.
+        ``"ln"``: of a log-ratio, where 0.01 is about 1 %; ``"1"``: none.
     reason : str
     """
 
@@ -213,21 +215,25 @@ class Prior:
 #: Priors of the parameters; effects of devices, models and features are normal around 0 with the
 #: standard deviations ``*_sd``.
 PRIORS = {
-    "intercept": Prior("Normal", (0.0, 0.1), "ln", "sums of kernels are off by tens of percent"),
+    "intercept": Prior("Normal", (0.0, 0.1), "ln", "sums of kernels are off by tens of per cent"),
     "launch": Prior(
         "Normal",
         (1.0, 1.5),
         "1",
-        "1: each launch hides once, a run's start takes one; more in training, below 0 on CPUs",
+        "1: each launch hides once, a run's start costs one; more in training, below 0 on CPUs",
     ),
-    "offset": Prior("Normal", (1.0, 0.2), "1", "1: the correction is right as it is"),
-    "device_sd": Prior("HalfNormal", (0.1,), "ln", "devices differ by percents, rarely by 20 %"),
+    "offset": Prior("Normal", (1.0, 0.2), "1", "1: the correction is right"),
+    "device_sd": Prior(
+        "HalfNormal", (0.1,), "ln", "devices differ by a few per cent, rarely by 20 %"
+    ),
     "launch_sd": Prior("HalfNormal", (0.5,), "ln", "launches of devices differ by up to 2 or 3"),
     "model_sd": Prior("HalfNormal", (0.05,), "ln", "models differ less than devices"),
     "linear_sd": Prior(
-        "HalfNormal", (0.05,), "ln", "one standard deviation of a feature: percents"
+        "HalfNormal", (0.05,), "ln", "one standard deviation of a feature: a few per cent"
     ),
-    "slope_sd": Prior("HalfNormal", (0.03,), "ln", "devices differ in that by less than its size"),
+    "slope_sd": Prior(
+        "HalfNormal", (0.03,), "ln", "devices differ in a slope by less than its size"
+    ),
     "sigma": Prior("LogNormal", (-3.5, 0.7), "ln", "runs scatter by 1 to 12 % (95 %), median 3 %"),
     "nu_above": Prior(
         "Gamma", (2.0, 0.5), "1", "degrees of freedom above 2: from heavy tails to normal"
@@ -245,7 +251,7 @@ SPREADS = {
 }
 #: All but the first add up.
 _ADDING = tuple(SPREADS)[1:]
-#: Name of all of them together in the graph.
+#: Name of their joint vector in the graph.
 _EFFECTS = "effects_z"
 
 
@@ -260,7 +266,7 @@ class Structure(NamedTuple):
 
 
 def padded_sizes(sizes: Structure) -> Structure:
-    """Return the sizes of the graph: twice the least ones as often as they do not suffice.
+    """Return the sizes of the graph: the least ones, doubled until they suffice.
 
     Examples
     --------
@@ -284,7 +290,7 @@ class GraphData:
     on : ndarray, shape (n, structure.devices)
         1 at the device of a run; all 0 without a level of devices.
     design : ndarray, shape (n, k)
-        What the effects that add up are multiplied by, in the order of `_ADDING`.
+        Multipliers of the additive effects, in the order of `_ADDING`.
     """
 
     rows: Floats
@@ -303,7 +309,7 @@ class GraphData:
         device: Integers | None,
         model: Integers | None,
     ) -> tuple[Structure, Self]:
-        """Pad; devices and models are positions from 0, None where there is no such level."""
+        """Pad; devices and models are positions from 0, or None without such a level."""
         on, of = (_indicators(group, len(rows)) for group in (device, model))
         varied = features[:, varying]
         each = (values.shape[1] for values in (on, of, costs, features, varied))
@@ -357,9 +363,9 @@ def compiled_graph(structure: Structure, data: GraphData) -> Any:
 def _graph(pm: Any, sizes: Structure, data: GraphData) -> Any:
     """Build the PyMC model.
 
-    Effects are standard normals times their standard deviation, not centred: a device with few
-    runs, or none, then makes no funnel. All are one vector, and what adds up is one product:
-    every further variable and every look-up by group costs seconds to compile.
+    Effects are standard normals times their standard deviation (not centred), so that a device with
+    few runs, or none, makes no funnel. All are one vector, and their sum is one product: each
+    further variable and each look-up by group takes seconds to compile.
     """
     pt = pm.math.pt
 
@@ -385,9 +391,9 @@ def _graph(pm: Any, sizes: Structure, data: GraphData) -> Any:
 
 
 def _student_likelihood(pm: Any, y: Any, mu: Any, sigma: Any, nu: Any) -> None:
-    """Add the log-likelihood of a Student t; its normaliser once, not in every row.
+    """Add the log-likelihood of a Student t, with its normaliser once instead of in every row.
 
-    Compiles in three quarters of the time of ``pm.StudentT`` and samples as much faster.
+    Compiling and sampling take three quarters of the time of ``pm.StudentT``.
     """
     pt = pm.math.pt
     half = (nu + 1) / 2
@@ -412,7 +418,7 @@ def _split_normals(z: Floats, sizes: Structure) -> dict[str, Floats]:
 
 
 def prior_draws(rng: np.random.Generator, n: int, sizes: Structure) -> dict[str, Floats]:
-    """Draw parameters from their priors, named as the variables of the graph.
+    """Draw parameters from their priors, with the names of the graph's variables.
 
     Parameters
     ----------
@@ -420,7 +426,7 @@ def prior_draws(rng: np.random.Generator, n: int, sizes: Structure) -> dict[str,
     n : int
         Number of draws.
     sizes : Structure
-        Numbers of devices, models and columns, as they are.
+        Numbers of devices, models and columns, without padding.
     """
     draw: dict[str, Any] = {
         "Normal": rng.normal,
@@ -447,7 +453,7 @@ def effects(variables: Mapping[str, Floats], *, devices: bool, models: bool) -> 
     variables : mapping of str to ndarray
         The first axes are those of the draws.
     devices, models : bool
-        Whether there is such a level; without it its effects are 0.
+        Whether the level exists; without it its effects are 0.
     """
     v = variables
     present = {"device": float(devices), "model": float(models)}
@@ -462,7 +468,7 @@ def effects(variables: Mapping[str, Floats], *, devices: bool, models: bool) -> 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sampled:
-    """Draws of the variables of the graph, shapes (chains, draws, ...), of finished chains.
+    """Draws of the graph's variables in finished chains, shapes (chains, draws, ...).
 
     Attributes
     ----------
@@ -484,16 +490,16 @@ def sample_graph(
     draws: int,
     tune: int,
     chains: int,
-    cores: int,
+    n_jobs: int | None,
     target_accept: float,
     seed: int,
 ) -> Sampled:
-    """Sample the posterior with NUTS; when interrupted, return the chains that were finished.
+    """Sample the posterior with NUTS; when interrupted, return the finished chains.
 
     Raises
     ------
     KeyboardInterrupt
-        Before the first chain was finished.
+        Interrupted before the first chain was finished.
     """
     compiled = compiled_graph(structure, data)
     _, nutpie = import_pymc()
@@ -503,7 +509,7 @@ def sample_graph(
         draws=draws,
         tune=tune,
         chains=chains,
-        cores=cores,
+        cores=count_jobs(n_jobs),
         target_accept=target_accept,
         seed=seed,
         progress_bar=False,
@@ -529,7 +535,7 @@ def sample_graph(
 
 
 def _finished(trace: Any, draws: int) -> NDArray[np.bool_]:
-    """Tell which chains have all their draws; NaN stands where a draw was not made."""
+    """Return which chains have all their draws; a missing draw is NaN."""
     energy = trace.sample_stats["energy"].values
     finished: NDArray[np.bool_] = np.isfinite(energy).sum(axis=1) == draws
     return finished

@@ -78,28 +78,28 @@ except ImportError as error:
     raise MissingExtraError("scikit-learn", "calibration", "the Bayesian residual model") from error
 
 
-#: Of a second attempt: so many times the draws and the tuning, at this acceptance or more.
+#: Second attempt: factors of the draws and the tuning, and the least acceptance.
 _SECOND = (3, 2)
 _CAREFUL = 0.98
 
 
 class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignore[misc]
-    r"""Hierarchical, robust model of the log-ratio, built from what launching kernels costs.
+    r"""Hierarchical, robust model of the log-ratio, built from the costs of kernel launches.
 
     .. math:: y_i \sim t_\nu(\mu_i, \sigma), \qquad
               \mu_i = c + a_{d(i)} + m_{f(i)}
               + \ln\!\Big(1 - e^{k_{d(i)}} \sum_j \kappa_j L_{ij}\Big) + w o_i
               + z_i^\top (B + b_{d(i)})
 
-    * L, costs: time that launching kernels alone takes, as a share of the summed kernels (or any
-      other share that is not in the run as it is in the sum). :math:`\kappa_j` is how often it
-      disappears: 1 where each launch hides once, below 0 where time between kernels is added.
-    * k, a: the devices' factor of their launches (log), and their shift. m: that of the model
-      family. All are drawn to 0 as far as devices (models) are alike.
-    * o, offset: a correction in logs that should be right as it is; w is near 1.
-    * z, linear features: all other columns, standardised over the runs of the fit. b: what the
-      device adds to the coefficients of `varying`, drawn to 0; 0 for the others.
-    * Student t: runs that nothing explains do not move the rest.
+    * L, costs: launch time as a share of the summed kernels (or any other share that counts
+      differently in the run than in the sum). :math:`\kappa_j` is how often it disappears: 1 where
+      each launch hides once, below 0 where time between kernels is added.
+    * k, a: each device's factor of its launches (log), and its shift. m: the shift of the model
+      family. All are shrunken to 0 as far as devices (models) are alike.
+    * o, offset: a correction in logs, expected to be right; w is near 1.
+    * z, linear features: all other columns, standardised over the runs of the fit. b: the device's
+      addition to the coefficients of `varying`, shrunken to 0; 0 for the others.
+    * Student t: unexplained runs do not distort the fit.
 
     Parameters
     ----------
@@ -113,14 +113,14 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
     draws, tune : int
         Per chain, kept and discarded.
     chains : int
-    cores : int
+    n_jobs : int
         Chains sampled at once. The draws do not depend on it.
     target_accept : float
         Of the sampler, in (0, 1): larger is slower and diverges less.
     seed : int
     check : {"raise", "warn", "ignore"}
-        What to do where diagnostics are bad. ``"ignore"`` keeps quiet about caveats too, e.g. in a
-        cross-validation; they stay in ``diagnostics_`` and ``caveats_``.
+        What to do if diagnostics are bad. ``"ignore"`` also silences caveats, e.g. in a
+        cross-validation; they remain in ``diagnostics_`` and ``caveats_``.
 
     Attributes
     ----------
@@ -130,24 +130,24 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         Groups posterior, sample_stats, log_likelihood and observed_data.
     diagnostics_ : Diagnostics
     caveats_ : tuple of str
-        What was dropped, and what the data do not say.
+        Columns that were dropped, and parameters that the data do not determine.
     n_features_in_ : int
 
     Notes
     -----
-    Priors are in `PRIORS`, each with its unit and reason; `prior_predictive` shows what they say.
+    Priors are in `PRIORS`, each with its unit and reason; `prior_predictive` shows what they imply.
 
-    Where diagnostics are bad and would raise, it is sampled once more, with three times the draws,
-    twice the tuning and a target_accept of 0.98: few runs tell little, and mix slowly.
+    If diagnostics are bad and would raise, the model is sampled once more, with three times the
+    draws, twice the tuning and a target_accept of 0.98: with few runs chains mix slowly.
 
-    The first fit of a process compiles the model (about 25 s); further ones do not, unless there
+    The first fit of a process compiles the model (about 25 s). Further fits do not, unless there
     are more devices, models or columns than the compiled sizes (8, 8, and 4 costs, 8 linear and 2
     varying columns, doubled as needed).
 
     A device that was not in the fit gets the distribution of devices: its band is as wide as
-    devices differ. Without any device in the fit there is no such level, and the band holds for
+    devices differ. Without any device in the fit there is no such level, and the band is valid for
     the devices of the fit alone. Misleads for features far outside the fit, where the linear part
-    goes on for ever.
+    extrapolates without limit.
 
     Examples
     --------
@@ -169,7 +169,7 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         draws: int = 3000,
         tune: int = 1000,
         chains: int = 4,
-        cores: int = 2,
+        n_jobs: int | None = 2,
         target_accept: float = 0.9,
         seed: int = 0,
         check: Check = "raise",
@@ -180,7 +180,7 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         self.draws = draws
         self.tune = tune
         self.chains = chains
-        self.cores = cores
+        self.n_jobs = n_jobs
         self.target_accept = target_accept
         self.seed = seed
         self.check = check
@@ -202,7 +202,7 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         y : array_like, shape (n,)
             Log of the measured run to the sum of its kernels.
         device, model : array_like of str, shape (n,), optional
-            Levels that are pooled over. Runs whose name is ``""`` share a group of their own.
+            Levels of pooling. Runs whose name is ``""`` form one group.
 
         Returns
         -------
@@ -211,8 +211,8 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         Raises
         ------
         InputError
-            Values are no finite numbers, shapes differ, a column is not there, or a parameter
-            cannot be.
+            Values are not finite numbers, shapes differ, a column does not exist, or a parameter
+            has an impossible value.
         SamplingError
             Diagnostics are bad and `check` is ``"raise"``.
         MissingExtraError
@@ -220,11 +220,18 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         KeyboardInterrupt
             Interrupted before the first chain was finished. Later, the finished chains are kept,
             and a `SamplingWarning` says so.
+
+        Examples
+        --------
+        Sampling takes half a minute, so the last line is not run.
+
+        >>> model = BayesianResidual(launch=["cost"])
+        >>> model.fit(x, y, device=device)  # doctest: +SKIP
         """
         import_arviz()
         check_parameters(self.get_params())
         if hasattr(self, "portable_"):
-            # Nothing predicts with a fit that fails.
+            # A fit that fails must not leave an older model that predicts.
             del self.portable_
         runs = self._runs(X, y, device, model)
         costs, offset, linear = runs.columns.split(runs.x)
@@ -244,7 +251,7 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
                 draws=draws,
                 tune=tune,
                 chains=self.chains,
-                cores=self.cores,
+                n_jobs=self.n_jobs,
                 target_accept=target_accept,
                 seed=self.seed,
             )
@@ -266,7 +273,7 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         return self
 
     def _attempts(self) -> list[tuple[int, int, float]]:
-        """Return draws, tuning and acceptance; those of a second attempt where bad ones raise."""
+        """Return draws, tuning and acceptance; of a second attempt, too, if bad draws raise."""
         first = (self.draws, self.tune, self.target_accept)
         if self.check != "raise":
             return [first]
@@ -274,11 +281,11 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         return [first, (more * self.draws, longer * self.tune, max(self.target_accept, _CAREFUL))]
 
     def loo(self) -> Any:
-        r"""Return ArviZ's estimate of how well runs left out one by one are predicted (PSIS-LOO).
+        r"""Return ArviZ's estimate of leave-one-out predictions of the runs (PSIS-LOO).
 
-        Valid for new runs of the devices and models of the fit; it says nothing of new devices,
-        for which whole devices have to be left out. Pareto k above 0.7, or less with few draws
-        (ArviZ warns): the estimate is not to be relied on.
+        Valid for new runs of the devices and models of the fit. It says nothing about new devices:
+        hold out whole devices for those. With a Pareto k above 0.7, or less with few draws (ArviZ
+        warns), the estimate is not reliable.
 
         Returns
         -------
@@ -288,33 +295,49 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         ----------
         Vehtari, Gelman and Gabry (2017), "Practical Bayesian model evaluation using leave-one-out
         cross-validation and WAIC", Statistics and Computing 27, doi:10.1007/s11222-016-9696-4.
+
+        Examples
+        --------
+        Sampling takes half a minute, so the last lines are not run.
+
+        >>> model = BayesianResidual(launch=["cost"])
+        >>> model = model.fit(x, y, device=device)  # doctest: +SKIP
+        >>> model.loo()  # doctest: +SKIP
         """
         check_is_fitted(self, "portable_")
         return import_arviz().loo(self.posterior_, pointwise=True)
 
     def compare(self, others: Mapping[str, BayesianResidual], *, name: str = "this") -> Any:
-        """Compare with other models of the same runs by leave-one-out.
+        """Compare with other models of the same runs by leave-one-out scores.
 
         Parameters
         ----------
         others : mapping of str to BayesianResidual
             Fitted to the same log-ratios.
         name : str
-            What to call this model.
+            Name of this model in the table.
 
         Returns
         -------
         pandas.DataFrame
-            As ``arviz.compare``: best first, with differences and their standard errors.
+            The result of ``arviz.compare``: best first, with differences and standard errors.
 
         Raises
         ------
         InputError
             Another model was fitted to other log-ratios, or has the name of this one.
+
+        Examples
+        --------
+        Sampling takes half a minute, so the last lines are not run.
+
+        >>> small, large = BayesianResidual(), BayesianResidual(launch=["cost"])
+        >>> small = small.fit(x, y)  # doctest: +SKIP
+        >>> small.compare({"launches": large.fit(x, y)})  # doctest: +SKIP
         """
         models = {name: self, **others}
         if len(models) <= len(others):
-            raise InputError(f"two models are called {name!r}. Choose another name=.")
+            raise InputError(f"two models are named {name!r}. Choose another name=.")
         for other in models.values():
             check_is_fitted(other, "portable_")
         y = self.posterior_.observed_data["y"].values
@@ -323,8 +346,8 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         ]
         if different:
             raise InputError(
-                f"{describe_names(different)} saw other log-ratios than {name}: they cannot be "
-                "compared. Fit all models to the same runs."
+                f"{describe_names(different)} and {name} were fitted to different log-ratios, so "
+                "they cannot be compared. Fit all models to the same runs."
             )
         with quiet():
             return import_arviz().compare({n: m.posterior_ for n, m in models.items()}, ic="loo")
@@ -345,12 +368,20 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         Returns
         -------
         ndarray, shape (draws, n)
-            The same for the same seed. Rows of one unknown device share its draw, so that sums
-            over its runs have the right spread.
+            Reproducible for a seed. Rows of one unknown device share its draw, so that sums over
+            its runs have the right spread.
+
+        Examples
+        --------
+        Sampling takes half a minute, so the last lines are not run.
+
+        >>> model = BayesianResidual(launch=["cost"])
+        >>> model = model.fit(x, y, device=device)  # doctest: +SKIP
+        >>> model.posterior_predictive(x, device=device).shape  # doctest: +SKIP
         """
         x = self._features(X)
-        rng = np.random.default_rng([self.seed, 2])
-        return self.portable_.sample(x, rng, device=as_names(device, len(x), "device"))
+        names = as_names(device, len(x), "device")
+        return self.portable_.sample(x, device=names, seed=[self.seed, 2])
 
     def prior_predictive(
         self,
@@ -360,7 +391,7 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         model: ArrayLike | None = None,
         draws: int = 1000,
     ) -> PriorPredictive:
-        """Simulate runs from the priors alone; needs no fit, and no PyMC.
+        """Simulate runs from the priors alone; needs neither a fit nor PyMC.
 
         Parameters
         ----------
@@ -376,17 +407,31 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         ------
         InputError
             As `fit`.
+
+        Examples
+        --------
+        >>> found = BayesianResidual(launch=[0]).prior_predictive([[0.0], [0.1]], draws=100)
+        >>> found.log_ratio.shape
+        (100, 2)
         """
         check_least("draws", draws, 1)
-        # A clone, so that a fit keeps the columns it was made with.
+        # A clone, so that this fit keeps its columns.
         runs = clone(self)._runs(X, None, device, model)
         rng = np.random.default_rng([self.seed, 3])
         return prior_predictive(runs, rng, draws)
 
     def launch_overhead(self, floor_us: float | Mapping[str, float]) -> tuple[LaunchOverhead, ...]:
-        """Return what one launch costs on each device, in µs.
+        """Return the cost of a launch on each device, in µs.
 
         See `HierarchicalModel.launch_overhead`.
+
+        Examples
+        --------
+        Sampling takes half a minute, so the last lines are not run.
+
+        >>> model = BayesianResidual(launch=["cost"])
+        >>> model = model.fit(x, y, device=device)  # doctest: +SKIP
+        >>> [(cost.device, cost.median) for cost in model.launch_overhead(5.0)]  # doctest: +SKIP
         """
         check_is_fitted(self, "portable_")
         return self.portable_.launch_overhead(floor_us)
@@ -402,7 +447,7 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         device: ArrayLike | None,
         model: ArrayLike | None,
     ) -> Runs:
-        """Return checked runs, with 0 for log-ratios that are not given."""
+        """Return checked runs; log-ratios that are not given are 0."""
         if y is None:
             x = validated(self, X, reset=True)
             target = np.zeros(len(x))
@@ -421,14 +466,14 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
 
 # From sampled variables to the posterior by name, and to the model that predicts.
 
-#: Draws that are stored: with 1000 a quantile at 5 % is known to 0.7 points of probability.
+#: Number of stored draws: with 1000 a quantile at 5 % is accurate to 0.7 points of probability.
 _MOST_STORED = 1000
 _RATIO_RANGE = 10.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PriorPredictive:
-    """What the priors alone say of runs.
+    """Runs simulated from the priors alone.
 
     Attributes
     ----------
@@ -449,7 +494,7 @@ class PriorPredictive:
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The draws of the parameters that have data, under the names that users see.
+    """The draws of the parameters that have data, under their public names.
 
     Attributes
     ----------
@@ -465,7 +510,7 @@ class Posterior:
 
     @cached_property
     def axes(self) -> dict[str, dict[str, list[str]]]:
-        """Names along the axes of each parameter that has axes, and values along them."""
+        """Names and values along the axes of each parameter that has axes."""
         labels = self.columns.names
         along = {
             "launch": ("cost", [labels[column] for column in self.columns.launch]),
@@ -481,7 +526,7 @@ class Posterior:
 
     @property
     def labels(self) -> dict[str, list[list[str]]]:
-        """The names alone."""
+        """Values along the axes of each parameter."""
         return {name: list(axes.values()) for name, axes in self.axes.items()}
 
     @cached_property
@@ -496,7 +541,7 @@ class Posterior:
         return {**draws, **spreads}
 
     def _unpadded(self) -> dict[str, Floats]:
-        """Return the variables of the graph without those that only fill its sizes."""
+        """Return the variables of the graph without padding."""
         sizes = _sizes(self.columns, self.device, self.model)
         shapes = {f"{name}_z": shape for name, shape in effect_shapes(sizes).items()}
         shapes["launch"] = (sizes.launch,)
@@ -504,7 +549,7 @@ class Posterior:
         return {name: v[slices.get(name, ...)] for name, v in self.sampled.variables.items()}
 
     def portable(self, rng: np.random.Generator) -> HierarchicalModel:
-        """Return the model that predicts, with at most 1000 draws, evenly taken from all."""
+        """Return the model that predicts, with at most 1000 draws, evenly spaced."""
         total = self.sampled.stats["energy"].size
         chosen = np.linspace(0, total - 1, min(_MOST_STORED, total)).round().astype(int)
         return self._model(chosen, rng, without=(UNKNOWN,))
@@ -523,7 +568,7 @@ class Posterior:
         return HierarchicalModel(self.columns, known["device"], known["model"], draws)
 
     def to_arviz(self, x: Floats, y: Floats) -> Any:
-        """Return the posterior as ArviZ has it, with the log-likelihood of each run."""
+        """Return the posterior as an ArviZ object, with the log-likelihood of each run."""
         az = import_arviz()
         everything = np.arange(self.sampled.stats["energy"].size)
         full = self._model(everything, np.random.default_rng(0))
@@ -559,8 +604,8 @@ def _flat(values: Floats) -> Floats:
 def _one_more(z: Floats, rng: np.random.Generator) -> Floats:
     """Return standard normals of one more group: shape (draws, 1, ...) for (draws, groups, ...).
 
-    An unknown group is one more from the distribution of groups. Evenly spread instead of random
-    draws of it leave less to chance.
+    An unknown group is one more draw from the distribution of groups. Evenly spread draws have less
+    noise than random ones.
     """
     n, each = len(z), z.shape[2:]
     order = np.repeat(np.arange(n)[:, None], math.prod(each), axis=1)
@@ -571,13 +616,14 @@ def prior_predictive(runs: Runs, rng: np.random.Generator, draws: int) -> PriorP
     """Simulate runs from the priors alone."""
     columns, device, model = runs.columns, runs.device, runs.model
     sizes = _sizes(columns, device, model)
-    # One more of each, which is unknown.
+    # One more device and model, for unknown ones.
     sizes = sizes._replace(devices=sizes.devices + 1, models=sizes.models + 1)
     levels = {"devices": bool(device.names), "models": bool(model.names)}
     prior = HierarchicalModel(
         columns, device.names, model.names, effects(prior_draws(rng, draws, sizes), **levels)
     )
-    log_ratio = prior.sample(runs.x, rng, device=device.of, model=model.of)
+    seed = int(rng.integers(2**32))
+    log_ratio = prior.sample(runs.x, device=device.of, model=model.of, seed=seed)
     inside = float((np.abs(log_ratio) <= np.log(_RATIO_RANGE)).mean())
     low, median, high = np.exp(np.quantile(log_ratio, (0.05, 0.5, 0.95))).tolist()
     return PriorPredictive(log_ratio, inside, median, low, high)

@@ -1,4 +1,4 @@
-"""``boosted``: boosted trees around what physics says; `residual` fits them."""
+"""``boosted``: boosted trees around a physical offset; `residual` fits them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ if TYPE_CHECKING:
     from errcomp.calibration.design import ResidualModel, Task
 
 
-def _make(task: Task, *, seed: int, cores: int, quick: bool) -> ResidualModel:
+def _make(task: Task, *, seed: int, n_jobs: int | None, quick: bool) -> ResidualModel:
     from errcomp.calibration.estimators.boosted.residual import BoostedResidual
     from errcomp.calibration.features import FEATURE_NAMES
 
-    # Predicted kernels need not contain what launches cost: physics has no say.
+    # Predicted kernels may lack launch costs, so there is no physical offset.
     offset = FEATURE_NAMES.index("hidden_launches") if task == "composition" else None
     return BoostedResidual(offset=offset, seed=seed)
 

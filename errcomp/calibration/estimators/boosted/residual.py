@@ -1,7 +1,7 @@
 r"""Boosted trees of the log-ratio: location, spread of each run, effects of devices.
 
 Needs xgboost and scikit-learn to fit;
-`errcomp.calibration.estimators.boosted.trees.TreeModel` predicts without.
+`errcomp.calibration.estimators.boosted.trees.TreeModel` predicts without them.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ except ImportError as error:
     raise MissingExtraError("scikit-learn", "boost", "the boosted model") from error
 
 
-#: How many runs the 0 is worth that effects of devices are drawn to; infinite: no effects.
+#: Shrinkage of device effects to 0, as a number of runs; infinite: no effects.
 _SHRINKAGE = (np.inf, 50.0, 20.0, 10.0, 5.0, 2.0)
-#: With fewer devices a column that only names the device is not learnt from.
+#: With fewer devices the trees ignore columns that only identify the device.
 _DEVICES_TO_LEARN_FROM = 20
-#: Residuals count as at least this share of the median one: the logarithm of 0 is no target.
+#: Residuals count as at least this share of their median, so that the logarithm is finite.
 _SMALLEST_RESIDUAL = 0.1
-#: Shares of the boosted log-sizes that are tried: sizes that do not hold on groups left out make
-#: bands of runs that are called sure too narrow, and all others too wide to make up for it.
+#: Shares of the boosted log-sizes to try. Sizes that fail on held-out groups would make the bands
+#: of seemingly precise runs too narrow, and all others too wide.
 _TRUST = (1.0, 0.5, 0.0)
 
 
@@ -64,27 +64,27 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
     .. math:: y_r = o_r + f(x_r) + a_{d(r)} + e^{g(x_r)} \, \varepsilon_r, \qquad
               \varepsilon_r \sim t_\nu(0, s)
 
-    * o, the offset, is a column of the features that is added as it is: what physics says.
-    * f: trees for the absolute error, that is for the median. The number of rounds is the one
-      with the smallest error on whole models and whole devices left out (both where both are
-      given); then all runs are fitted with it. It may be 0: then features do not help.
-    * a: the median residual of each device over runs whose model was left out, drawn to 0 as far
-      as lowers that error.
+    * o, the offset, is a column of the features that is added unchanged: the physical model.
+    * f: trees for the absolute error, and so for the median. The number of rounds is that with the
+      smallest error on held-out models and devices (both if both are given); then all runs are
+      fitted with it. It may be 0: then features do not help.
+    * a: the median residual of each device over runs whose model was held out, shrunken to 0 as
+      far as that lowers the error.
     * g: trees for the logarithm of the size of held-out residuals.
     * ε: a Student t of held-out residuals divided by their boosted size, one for known devices
-      (models left out) and one for new devices (devices left out).
+      (models held out) and one for new devices (devices held out).
 
-    Quantiles are location + size · quantile of t, so they cannot cross, at any probability.
+    Quantiles are location + size · quantile of t, so they cannot cross.
 
     Parameters
     ----------
     offset : int or str, optional
-        Column (by name where X has names) that enters with coefficient 1; none by default, and
-        the trees then start at the median.
+        Column (by name if X has names) with coefficient 1. None by default; the trees then start
+        at the median.
     monotone : mapping of int or str to -1 or 1, optional
-        Columns in which f may only fall or rise.
+        Columns in which f may only fall (-1) or rise (1).
     max_rounds : int
-        Most rounds that are tried.
+        Largest number of rounds to try.
     max_depth : int
     learning_rate : float
         In (0, 1].
@@ -94,7 +94,7 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
         Share of the runs in each round, in (0, 1].
     seed : int
     n_jobs : int, optional
-        How many processes train without each group; see `errcomp.summarize`.
+        Number of processes for the fits without each group; see `errcomp.summarize`.
 
     Attributes
     ----------
@@ -103,32 +103,32 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
     rounds_ : dict of str to int
         Trees of ``location`` and ``log_scale``.
     trust_ : float
-        Share of g that held on groups left out: 1, 0.5 or 0 (all runs vary alike).
+        Share of g that did best on held-out groups: 1, 0.5 or 0 (equal spread in all runs).
     shrinkage_ : float
-        How many runs of a device the 0 is worth; infinite where effects did not help.
+        Shrinkage of device effects, as a number of runs; infinite where effects did not help.
     attributions_ : ndarray, shape (p,)
-        Mean size of the attribution of each feature over the runs of the fit (TreeSHAP, exact).
+        Mean absolute attribution of each feature over the runs of the fit (TreeSHAP, exact).
     boosters_ : dict of str to bytes
-        The trees as xgboost writes them (UBJSON).
+        The trees in xgboost's format (UBJSON).
 
     Notes
     -----
-    Devices. A column that has one value per device (a figure of its data sheet, a one-hot code)
-    names the device: eight devices are eight values, and trees learn them by heart. Such columns
-    are left out below 20 devices. On 87 runs of 8 devices with 2 such columns the mean error of
-    devices left out was 6.3 % with and 5.2 % without. Effects that are drawn to 0 lowered
-    the error of models left out from 4.9 to 4.2 %; as a feature (shrunken target encoding) they
-    were no better.
+    Devices. A column with one value per device (a figure of its data sheet, a one-hot code)
+    identifies the device: trees learn eight devices by heart. Such columns are left out with fewer
+    than 20 devices. On 87 runs of 8 devices with 2 such columns the mean error of held-out devices
+    was 6.3 % with them and 5.2 % without. Shrunken device effects lowered the error of held-out
+    models from 4.9 to 4.2 %; as a feature (shrunken target encoding) they were no better.
 
     Spread. Trees for 23 quantiles at once (sorted, so that they do not cross) had a CRPS on new
-    models that was 3 to 8 % higher at 87 simulated runs, 2 to 3 % higher at 400, 13 % higher on 87
-    real ones, and 2 % lower on real devices left out. Leaving g out gains 1 % where all runs vary
-    alike, loses 1 to 2 % where they do not, and no longer says which runs are sure.
+    models that was 3 to 8 % higher with 87 simulated runs, 2 to 3 % higher with 400, 13 % higher on
+    87 real runs, and 2 % lower on real held-out devices. Without g the score is 1 % better where
+    all runs have equal spread and 1 to 2 % worse where not, and no run is more precise than
+    another.
 
     Valid within the range of features in the fit: trees are flat beyond it. With few runs most of
-    what can be learnt has to be in the offset. An offset that was itself learnt from these runs
-    (in a composition one number, what starting a run takes) makes residuals of groups left out a
-    little too small; bands calibrated around the whole fit are not affected.
+    the model has to be in the offset. An offset that was itself learnt from these runs (in a
+    composition one number, the cost of starting a run) makes residuals of held-out groups a little
+    too small; bands calibrated around the whole fit are not affected.
 
     References
     ----------
@@ -194,8 +194,8 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
         y : array_like, shape (n,)
             Log of the measured run to the sum of its kernels.
         device, model : array_like of str, shape (n,), optional
-            What is left out as a whole to choose the rounds and to learn the spread; without them
-            runs at random, which is too sure of new models and devices.
+            Groups held out to choose the rounds and to learn the spread. Without them random runs
+            are held out, which makes bands too narrow for new models and devices.
 
         Returns
         -------
@@ -205,9 +205,17 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
         ------
         InputError
             Values are not finite numbers, shapes differ, there are fewer than two runs, a column
-            is not there, or a parameter cannot be.
+            does not exist, or a parameter has an impossible value.
         MissingExtraError
             xgboost is not installed.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(size=(40, 1))
+        >>> model = BoostedResidual(offset=0, max_rounds=5).fit(x, x[:, 0])
+        >>> model.predict([[0.3]]).round(2).tolist()
+        [0.3]
         """
         x, target = self._checked(X, y)
         devices, models = as_names(device, len(x), "device"), as_names(model, len(x), "model")
@@ -241,11 +249,11 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
         return self
 
     def attributions(self, X: ArrayLike) -> Floats:  # noqa: N803
-        r"""Return what each feature adds to the median of each run (exact TreeSHAP).
+        r"""Return the contribution of each feature to the median of each run (exact TreeSHAP).
 
         .. math:: \hat y_r - a_{d(r)} = \phi_0 + \sum_j \phi_{rj}
 
-        An attribution says what the trees do with a feature, not what the feature causes; related
+        An attribution shows how the trees use a feature, not what the feature causes. Correlated
         features share their effect.
 
         Parameters
@@ -262,6 +270,14 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
         ------
         InputError
             The features are not those of the fit.
+
+        Examples
+        --------
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(size=(40, 1))
+        >>> model = BoostedResidual(offset=0, max_rounds=5).fit(x, x[:, 0])
+        >>> model.attributions([[0.3]]).sum(axis=1).round(2).tolist()  # the prediction
+        [0.3]
         """
         return self._explained.attributions(self._features(X))
 
@@ -297,7 +313,7 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
         wrong = {column: sign for column, sign in signs.items() if sign not in (-1, 1)}
         if wrong:
             raise InputError(
-                f"monotone must say -1 (falling) or 1 (rising), got {wrong}. Leave out columns "
+                f"monotone must be -1 (falling) or 1 (rising), got {wrong}. Leave out columns "
                 "without a direction."
             )
         return {
@@ -310,7 +326,7 @@ class BoostedResidual(Predicting, RegressorMixin, BaseEstimator):  # type: ignor
 
 
 def _learnable(x: Floats, device: Names) -> list[int]:
-    """Return the columns that say more than which device it is."""
+    """Return the columns that do more than identify the device."""
     names, group = np.unique(device.astype(str), return_inverse=True)
     everything = list(range(x.shape[1]))
     if not 1 < len(names) < _DEVICES_TO_LEARN_FROM or len(x) < 2 * len(names):
@@ -321,7 +337,7 @@ def _learnable(x: Floats, device: Names) -> list[int]:
 
 
 def _effects(residuals: Floats, device: Names, split: LeftOut) -> tuple[float, Floats]:
-    """Return the shrinkage with the smallest error on rows left out, and the effects there."""
+    """Return the shrinkage with the smallest error on held-out rows, and its effects there."""
     predictions = []
     for rows in _SHRINKAGE:
 
@@ -337,7 +353,7 @@ def _effects(residuals: Floats, device: Names, split: LeftOut) -> tuple[float, F
 def _spreads(
     residuals: Mapping[str, Floats], scale: Boosted, splits: Mapping[str, LeftOut]
 ) -> tuple[float, dict[str, Spread]]:
-    """Return how far to trust the sizes that trees say of runs left out, and what is left."""
+    """Return the share of the trees' sizes to trust on held-out runs, and the scaled residuals."""
     candidates = []
     for trust in _TRUST:
         sizes = {name: trust * scale.held_out[name] for name in splits}
@@ -355,16 +371,17 @@ def _spreads(
 
 
 def _log_sizes(residuals: Mapping[str, Floats]) -> Floats:
-    """Return the logarithm of how far each run lay from what it was predicted."""
+    """Return the logarithm of the distance of each run from its prediction."""
     size = np.mean([np.abs(residual) for residual in residuals.values()], axis=0)
     typical = float(np.median(size)) or float(size.max()) or 1.0
     log_size: Floats = np.log(size + _SMALLEST_RESIDUAL * typical)
     return log_size
 
 
-# Trees for the absolute error, with as many rounds as serve rows that were left out.
+# Trees for the absolute error, with the best number of rounds on held-out rows.
 
-#: One thread: sums of floats depend on their number. Columns by node: few features, few rounds.
+#: One thread, because sums of floats depend on the number. Columns by node: few features, few
+#: rounds.
 _FIXED = {
     "objective": "reg:absoluteerror",
     "eval_metric": "mae",
@@ -377,7 +394,7 @@ _FIXED = {
 
 @dataclass(slots=True, eq=False)
 class Booster:
-    """Boosts trees for the absolute error, as many rounds as serve rows left out."""
+    """Boosts trees for the absolute error, with the best number of rounds on held-out rows."""
 
     parameters: dict[str, Any]
     most: int
@@ -387,11 +404,11 @@ class Booster:
     def fit(
         self, x: Floats, y: Floats, splits: Mapping[str, LeftOut], *, centered: bool
     ) -> Boosted:
-        """Fit y; it starts at the median if `centered`, else at 0."""
+        """Fit y, starting at the median if `centered`, else at 0."""
         xgboost = import_xgboost()
         unit = float(1.4826 * np.median(np.abs(y - np.median(y)))) or float(np.std(y)) or 1.0
         rows = np.arange(len(y))
-        # Splits may be one and the same: fit it once.
+        # Splits may be identical: fit them once.
         folds = {id(split): list(split) for split in splits.values()}
         keys = [(key, out[0]) for key, parts in folds.items() for _, out in parts]
         fold = partial(self._fold, x, y, unit, centered)
@@ -415,7 +432,7 @@ class Booster:
     def _fold(
         self, x: Floats, y: Floats, unit: float, centered: bool, rows: tuple[Integers, Integers]
     ) -> tuple[float, Any, Floats]:
-        """Return start and booster of the rows of a fit, and the error on the others by round."""
+        """Return start and booster of the rows of a fit, and the errors on the others by round."""
         train, out = rows
         begin = float(np.median(y[train])) if centered else 0.0
         errors = np.full(self.most + 1, np.abs(y[out] - begin).sum() / unit)
@@ -428,7 +445,7 @@ class Booster:
     def _train(
         self, x: Floats, z: Floats, rows: Integers, rounds: int, out: Integers | None = None
     ) -> tuple[Any, Floats]:
-        """Return the booster and its mean absolute error on the rows left out, by round."""
+        """Return the booster and its mean absolute error on the held-out rows, by round."""
         xgboost = import_xgboost()
         parts = [rows] if out is None else [rows, out]
         data = [xgboost.DMatrix(x[p], z[p], base_margin=np.zeros(len(p))) for p in parts]
@@ -446,7 +463,7 @@ class Booster:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boosted:
-    """Trees of all rows, and what trees of other rows said of each row."""
+    """Trees of all rows, and predictions of each row by trees without its group."""
 
     booster: Any
     rounds: int
@@ -455,7 +472,7 @@ class Boosted:
     held_out: dict[str, Floats]
 
     def shrunken(self, share: float) -> Boosted:
-        """Return what says this share of it."""
+        """Return the same trees with this share of their values."""
         held_out = {name: share * values for name, values in self.held_out.items()}
         return replace(
             self,
@@ -477,7 +494,7 @@ class Boosted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explained:
-    """Attributions of the median: the trees by TreeSHAP, the offset beside its mean."""
+    """Attributions of the median: the trees by TreeSHAP, the offset against its mean."""
 
     location: Boosted
     columns: list[int]
@@ -506,7 +523,7 @@ def import_xgboost() -> Any:
 
 
 def _sum_of_trees(xgboost: Any, booster: Any, x: Floats, rounds: int) -> NDArray[Any]:
-    # An empty range means all trees to xgboost.
+    # xgboost takes an empty range as all trees.
     if booster is None or not rounds:
         return np.zeros(len(x))
     data = xgboost.DMatrix(x, base_margin=np.zeros(len(x)))

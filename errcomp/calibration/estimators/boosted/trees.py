@@ -1,4 +1,4 @@
-"""The boosted model of the log-ratio as it is stored: predicts with NumPy and SciPy only."""
+"""The stored form of the boosted model: predicts with NumPy and SciPy only."""
 
 from __future__ import annotations
 
@@ -28,30 +28,30 @@ _TYPES = {
 }
 _DEEPEST = 64
 _MOST_NODES = 10_000_000
-#: Rows times trees that are walked at once: bounds the memory.
+#: Rows times trees that are walked at once, to limit memory.
 _AT_ONCE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forest:
-    """Trees as arrays of nodes; the nodes of a tree stand together, children after parents.
+    """Trees as arrays of nodes; the nodes of a tree are adjacent, children after parents.
 
     Attributes
     ----------
     base : float
-        What the leaves are added to.
+        Start value, to which the leaves are added.
     roots : ndarray of int64, shape (trees,)
         Where each tree begins.
     left, right : ndarray of int64, shape (nodes,)
         Children; -1 in a leaf.
     feature : ndarray of int64, shape (nodes,)
-        Column that is compared; 0 in a leaf.
+        Column to compare; 0 in a leaf.
     threshold : ndarray of float32, shape (nodes,)
-        Left if the value, rounded to float32, is below; 0 in a leaf.
+        A value below it, rounded to float32, goes left; 0 in a leaf.
     missing_left : ndarray of bool, shape (nodes,)
         Where NaN goes.
     value : ndarray of float64, shape (nodes,)
-        Of a leaf; 0 elsewhere.
+        Value of a leaf; 0 elsewhere.
     """
 
     base: float
@@ -65,7 +65,7 @@ class Forest:
 
     @classmethod
     def flat(cls, base: float) -> Self:
-        """Return no trees at all: `base` everywhere."""
+        """Return a forest without trees: `base` everywhere."""
         return cls(base, **{name: np.zeros(0, dtype=kind) for name, kind in _TYPES.items()})
 
     @classmethod
@@ -77,7 +77,7 @@ class Forest:
         base: float | None = None,
         unit: float = 1.0,
     ) -> Self:
-        r"""Read a booster as xgboost writes it in JSON (``Booster.save_raw("json")``).
+        r"""Read a booster in xgboost's JSON (``Booster.save_raw("json")``).
 
         .. math:: f(x) = \text{base} + \text{unit} \cdot \sum_t \text{leaf}_t(x)
 
@@ -85,7 +85,7 @@ class Forest:
         ----------
         booster : bytes or str
         columns : sequence of int, optional
-            Column of the caller that each feature of the booster is; its own by default.
+            The caller's column for each feature of the booster; the same by default.
         base : float, optional
             Instead of unit · ``base_score`` of the booster, e.g. where it was trained on a margin.
         unit : float
@@ -94,7 +94,7 @@ class Forest:
         Raises
         ------
         InputError
-            It is not such a booster, or of a kind that is not supported.
+            Not such a booster, or one of an unsupported kind.
         """
         try:
             learner = json.loads(booster)["learner"]
@@ -109,7 +109,7 @@ class Forest:
             if isinstance(error, InputError):
                 raise
             raise InputError(
-                f"no booster as xgboost writes it: {type(error).__name__}: {str(error)[:120]}. "
+                f"not a booster in xgboost's JSON: {type(error).__name__}: {str(error)[:120]}. "
                 'Save it with save_raw("json").'
             ) from error
         if not parts:
@@ -149,23 +149,23 @@ class Forest:
         return node
 
     def reach(self) -> float:
-        """Return a bound of the size of any prediction."""
+        """Return an upper bound of the absolute value of any prediction."""
         if not len(self.roots):
             return abs(self.base)
         return abs(self.base) + float(np.maximum.reduceat(np.abs(self.value), self.roots).sum())
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays by name; `base` is not among them."""
+        """Return the arrays by name, without `base`."""
         return {name: getattr(self, name) for name in _TYPES}
 
     @classmethod
     def from_arrays(cls, base: Any, arrays: dict[str, NDArray[Any]], features: int) -> Self:
-        """Make the forest again.
+        """Restore the forest.
 
         Raises
         ------
         InputError
-            An array is missing, of another type, or describes no trees over so many features.
+            An array is missing, has the wrong type, or does not describe trees over these features.
         """
         for name, kind in _TYPES.items():
             array = arrays.get(name)
@@ -181,7 +181,7 @@ class Forest:
         return forest
 
     def check(self, features: int) -> None:
-        """Raise InputError unless each tree is one: no cycle, nothing outside, nothing endless."""
+        """Raise InputError unless each tree is valid: no cycle, no node outside, finite values."""
         n = len(self.left)
         if n > _MOST_NODES or any(
             len(getattr(self, name)) != n for name in _TYPES if name != "roots"
@@ -222,8 +222,8 @@ class Forest:
 
 
 def damaged(wanted: str, where: str = "") -> InputError:
-    """Return the error that says what trees in a file have to be."""
-    return InputError(f"the trees {wanted}{where}. The file is damaged: fit the model again.")
+    """Return the error for damaged trees in a file."""
+    return InputError(f"the trees {wanted}{where}. The file is damaged. Fit the model again.")
 
 
 def _check_supported(learner: dict[str, Any]) -> None:
@@ -240,12 +240,12 @@ def _check_supported(learner: dict[str, Any]) -> None:
 
 
 def _base_score(text: str) -> float:
-    """Return the number; since version 3 it stands in brackets."""
+    """Return the number; since version 3 xgboost writes it in brackets."""
     return float(text.strip("[]"))
 
 
 def _nodes(tree: dict[str, Any], columns: Integers, unit: float) -> dict[str, NDArray[Any]]:
-    """Return the nodes of a tree that can be reached, numbered from the root downwards."""
+    """Return the reachable nodes of a tree, numbered from the root downwards."""
     if any(tree["split_type"]):
         raise InputError("categorical splits are not supported. Encode categories as numbers.")
     if int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
@@ -256,12 +256,12 @@ def _nodes(tree: dict[str, Any], columns: Integers, unit: float) -> dict[str, ND
         if left[node] >= 0:
             order += [int(left[node]), int(right[node])]
         if len(order) > len(left):
-            raise InputError("the nodes of a tree lead back to each other. Save the booster again.")
+            raise InputError("the nodes of a tree form a cycle. Save the booster again.")
     reached = np.array(order)
     number = np.full(len(left), -1)
     number[reached] = np.arange(len(reached))
     inner = left[reached] >= 0
-    # The value of a leaf stands where inner nodes have their threshold.
+    # A leaf has its value in the field of an inner node's threshold.
     condition = np.array(tree["split_conditions"], dtype=np.float32)[reached]
     used = np.array(tree["split_indices"])[reached]
     return {
@@ -275,19 +275,18 @@ def _nodes(tree: dict[str, Any], columns: Integers, unit: float) -> dict[str, ND
 
 
 _MOST_FEATURES = 100_000
-#: Of the logarithm of a spread: beyond it nothing is a spread.
+#: Largest logarithm of a spread.
 _LARGEST_LOG = 100.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TreeModel:
-    r"""Log-ratio of a run from boosted trees, with the spread that belongs to it.
+    r"""Log-ratio of a run from boosted trees, with its spread.
 
     .. math:: y_r = o_r + f(x_r) + a_{d(r)} + e^{g(x_r)} \, \varepsilon_r
 
-    with the offset o, which is a column of the features, forests f and g, the effect a of the
-    device (0 where it was not in the fit), and ε of a Student t, one for known devices and one
-    for new ones.
+    with the offset o (a column of the features), forests f and g, the effect a of the device (0 if
+    it was not in the fit), and ε of a Student t, one for known devices and one for new ones.
 
     Attributes
     ----------
@@ -330,8 +329,8 @@ class TreeModel:
         Raises
         ------
         InputError
-            There are not as many features as in the fit, the offset is not known, a feature is
-            too large for 32 bits, or q are no ascending probabilities.
+            The number of features differs from the fit, the offset is unknown, a feature is too
+            large for 32 bits, or q are not ascending probabilities.
         """
         rows = as_features(x, self.features)
         offset_of(rows, self.offset)
@@ -340,7 +339,7 @@ class TreeModel:
         return self.spreads.around(self.at(rows), q, device, scale)
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what JSON can hold, and the arrays, that make the model again."""
+        """Return metadata for JSON, and arrays, from which `from_arrays` restores the model."""
         forests = {"location": self.location, "log_scale": self.log_scale}
         meta = {
             "bases": {name: forest.base for name, forest in forests.items()},
@@ -353,12 +352,12 @@ class TreeModel:
 
     @classmethod
     def from_arrays(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """Make the model again.
+        """Restore the model.
 
         Raises
         ------
         InputError
-            Something is missing or cannot be.
+            A value is missing or impossible.
         """
         features, offset = meta.get("features"), meta.get("offset")
         bases, spreads = meta.get("bases"), meta.get("spreads")
@@ -379,14 +378,14 @@ class TreeModel:
 
 
 def offset_of(x: Floats, offset: int | None) -> Floats:
-    """Return the offset of each row, shape (n,): 0 without one; raise where it is unknown."""
+    """Return the offset of each row, shape (n,), or 0; raise where it is unknown."""
     if offset is None:
         return np.zeros(len(x))
     unknown = np.flatnonzero(np.isnan(x[:, offset]))
     if len(unknown):
         raise InputError(
             f"the offset (column {offset}) must be known, got NaN in "
-            f"{describe_rows(unknown.tolist())}. Other features may be unknown."
+            f"{describe_rows(unknown.tolist())}. Drop these rows; other features may be NaN."
         )
     return x[:, offset]
 

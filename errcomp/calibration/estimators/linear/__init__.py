@@ -1,4 +1,4 @@
-"""``sum``, ``global``, ``device`` and ``linear``: what a model of runs has to beat."""
+"""``sum``, ``global``, ``device`` and ``linear``: the baselines of a model of runs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _features(task: Task) -> tuple[str, ...]:
     return (*KERNEL_LAUNCHES, "total_ms", "kernel_correction")
 
 
-def _make(kind: str, task: Task, *, seed: int, cores: int, quick: bool) -> ResidualModel:
+def _make(kind: str, task: Task, *, seed: int, n_jobs: int | None, quick: bool) -> ResidualModel:
     from errcomp.calibration.estimators.linear import baselines
 
     made: ResidualModel = getattr(baselines, kind)()

@@ -1,8 +1,8 @@
-r"""What a model of the composition has to beat: the sum of kernels, factors, a straight line.
+r"""Baselines of the composition: the sum of kernels, factors, a straight line.
 
-All of them have scikit-learn's interface and need the core dependencies only. Their bands are of
-a Student t around the prediction whose width comes from residuals of runs that had no part in the
-fit: whole models left out for known devices, whole devices left out for new ones.
+All have scikit-learn's interface and need only the core dependencies. Their bands are those of a
+Student t around the prediction. Its width comes from residuals of held-out runs: held-out models
+for known devices, held-out devices for new ones.
 """
 
 from __future__ import annotations
@@ -46,14 +46,20 @@ class Line:
     ----------
     intercept : float
     coefficients : ndarray, shape (p,)
-        0 for a feature that is not looked at, which may be NaN.
+        0 for an unused feature, which may be NaN.
     """
 
     intercept: float
     coefficients: Floats
 
     def at(self, x: Floats) -> Floats:
-        """Return the log-ratio of each row, shape (n,)."""
+        """Return the log-ratio of each row, shape (n,).
+
+        Examples
+        --------
+        >>> Line(0.1, np.array([2.0])).at(np.array([[0.0], [1.0]])).tolist()
+        [0.1, 2.1]
+        """
         used = self.coefficients != 0
         location: Floats = self.intercept + x[:, used] @ self.coefficients[used]
         return location
@@ -65,8 +71,8 @@ class LinearModel:
 
     .. math:: y_r = b_0 + x_r^\top b + a_{d(r)} + \varepsilon_r
 
-    with the effect a of the device (0 where it was not in the fit) and ε of a Student t, whose
-    scale and degrees are those of known or of new devices.
+    with the effect a of the device (0 if it was not in the fit) and ε of a Student t, one for known
+    devices and one for new ones.
 
     Attributes
     ----------
@@ -96,8 +102,14 @@ class LinearModel:
         Raises
         ------
         InputError
-            There are not as many features as in the fit, one that is needed is not finite, or q
-            are no ascending probabilities.
+            The number of features differs from the fit, a needed feature is not finite, or q are
+            not ascending probabilities.
+
+        Examples
+        --------
+        >>> model = GlobalFactor().fit([[0.0]] * 4, [0.1, 0.2, 0.3, 0.2]).portable_
+        >>> model.predict_quantiles([[5.0]], [0.5]).tolist()
+        [[0.2]]
         """
         rows = as_features(x, len(self.line.coefficients))
         used = np.flatnonzero(self.line.coefficients).tolist()
@@ -105,18 +117,32 @@ class LinearModel:
         return self.spreads.around(self.line.at(rows), q, device)
 
     def to_arrays(self) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
-        """Return what JSON can hold, and the arrays, that make the model again."""
+        """Return metadata for JSON, and arrays, from which `from_arrays` restores the model.
+
+        Examples
+        --------
+        >>> model = GlobalFactor().fit([[0.0]] * 4, [0.1, 0.2, 0.3, 0.2]).portable_
+        >>> meta, arrays = model.to_arrays()
+        >>> meta["intercept"], arrays["coefficients"].tolist()
+        (0.2, [0.0])
+        """
         meta = {"intercept": self.line.intercept, "spreads": self.spreads.to_meta()}
         return meta, {"coefficients": self.line.coefficients}
 
     @classmethod
     def from_arrays(cls, meta: dict[str, Any], arrays: dict[str, NDArray[Any]]) -> Self:
-        """Make the model again.
+        """Restore the model.
 
         Raises
         ------
         InputError
-            Something is missing or cannot be.
+            A value is missing or impossible.
+
+        Examples
+        --------
+        >>> model = GlobalFactor().fit([[0.0]] * 4, [0.1, 0.2, 0.3, 0.2]).portable_
+        >>> LinearModel.from_arrays(*model.to_arrays()).line.intercept
+        0.2
         """
         intercept: Any = meta.get("intercept")
         spreads = meta.get("spreads")
@@ -142,9 +168,28 @@ _MOST_STEPS = 500
 
 
 class _Baseline(Parameters, Predicting, ABC):
-    """Fits a line and effects of devices to all rows; learns the spread from rows left out."""
+    """Fits a line and device effects to all rows; learns the spread from held-out rows."""
 
     portable_: LinearModel
+    #: Whether features may be NaN: those that ignore features allow it.
+    _allows_unknown = True
+
+    def __sklearn_tags__(self) -> Any:
+        # Called by scikit-learn only, so it is installed.
+        from sklearn.utils import (  # type: ignore[import-untyped]
+            InputTags,
+            RegressorTags,
+            Tags,
+            TargetTags,
+        )
+
+        return Tags(
+            estimator_type="regressor",
+            target_tags=TargetTags(required=True),
+            # Sum and factors ignore features.
+            regressor_tags=RegressorTags(poor_score=self._allows_unknown),
+            input_tags=InputTags(allow_nan=self._allows_unknown),
+        )
 
     def fit(
         self,
@@ -162,7 +207,7 @@ class _Baseline(Parameters, Predicting, ABC):
         y : array_like, shape (n,)
             Log of the measured run to the sum of its kernels.
         device, model : array_like of str, shape (n,), optional
-            What is left out as a whole to learn the width of bands; without them runs at random,
+            Groups held out to learn the width of bands. Without them random runs are held out,
             which makes bands too narrow for new models and devices.
 
         Returns
@@ -173,6 +218,12 @@ class _Baseline(Parameters, Predicting, ABC):
         ------
         InputError
             Values are not finite numbers, shapes differ, or there are fewer than two runs.
+
+        Examples
+        --------
+        >>> model = GlobalFactor().fit([[0.0]] * 3, [0.1, 0.2, 5.0])
+        >>> model.predict([[0.0]]).tolist()
+        [0.2]
         """
         x = as_features(X)
         self._check(x)
@@ -183,7 +234,7 @@ class _Baseline(Parameters, Predicting, ABC):
             residuals = targets - out.predict(self._predictor(x, targets, devices))
             spreads[name] = fit_spread(residuals, out.group)
         line, effects = self._fitted(x, targets, devices)
-        # Devices without an effect of their own are known too: their band is that of known ones.
+        # Devices of the fit without an own effect also get the band of known devices.
         effects = dict.fromkeys(sorted(set(devices.tolist()) - {""}), 0.0) | effects
         self.portable_ = LinearModel(line, Spreads(effects, **spreads))
         self.n_features_in_ = x.shape[1]
@@ -205,7 +256,7 @@ class _Baseline(Parameters, Predicting, ABC):
         return fit
 
     def _check(self, x: Floats) -> None:
-        """Raise InputError where a parameter or a feature cannot be."""
+        """Raise InputError for an impossible parameter or feature."""
 
     @abstractmethod
     def _fitted(self, x: Floats, y: Floats, device: Names) -> tuple[Line, dict[str, float]]:
@@ -213,7 +264,7 @@ class _Baseline(Parameters, Predicting, ABC):
 
 
 class SumOfKernels(_Baseline):
-    r"""The sum of kernels as it is: a log-ratio of 0.
+    r"""The plain sum of kernels: a log-ratio of 0.
 
     .. math:: \hat y_r = 0
 
@@ -237,7 +288,7 @@ class GlobalFactor(_Baseline):
 
     .. math:: \hat y_r = \operatorname{median}_s \, y_s
 
-    The median, because one strange run must not move all others.
+    The median, so that one outlier does not change all predictions.
 
     Examples
     --------
@@ -250,11 +301,11 @@ class GlobalFactor(_Baseline):
 
 
 class DeviceFactor(_Baseline):
-    r"""One factor per device: the median of its log-ratios; that of all runs for a new device.
+    r"""One factor per device: the median of its log-ratios; for a new device that of all runs.
 
     .. math:: \hat y_r = \operatorname{median}_{s:\, d(s) = d(r)} \, y_s
 
-    Nothing is shrunken: a device with one run is answered with that run.
+    There is no shrinkage: a device with one run gets the factor of that run.
 
     Examples
     --------
@@ -270,21 +321,21 @@ class DeviceFactor(_Baseline):
 
 
 class RobustLinear(_Baseline):
-    r"""A straight line in the features, fitted with Student t errors and drawn towards flat.
+    r"""A straight line in the features, fitted with Student t errors and shrunken towards flat.
 
     .. math:: \hat y_r = b_0 + z_r^\top b, \qquad
               (b_0, b, s) = \arg\max \sum_r \ln t_\nu\!\left(\frac{y_r - b_0 - z_r^\top b}{s}\right)
               - n \ln s - \frac{\lambda \, \lVert b \rVert^2}{2 s^2}
 
-    with standardised features z, by iteratively reweighted least squares. Valid within the range
-    of the features of the fit; beyond it a line goes on for ever.
+    with standardised features z, by iteratively reweighted least squares. Valid within the range of
+    the features of the fit; a line extrapolates without limit.
 
     Parameters
     ----------
     ridge : float
-        λ ≥ 0: how many runs the flat line is worth.
+        λ ≥ 0: the weight of the flat line, as a number of runs.
     degrees : float
-        ν > 0 of the Student t; fewer let strange runs count less.
+        ν > 0 of the Student t; with fewer degrees outliers count less.
 
     References
     ----------
@@ -295,10 +346,12 @@ class RobustLinear(_Baseline):
     --------
     >>> x = np.linspace(0, 1, 20)[:, None]
     >>> y = 0.5 * x[:, 0]
-    >>> y[3] = 9.0  # a strange run
+    >>> y[3] = 9.0  # an outlier
     >>> RobustLinear(ridge=0.0).fit(x, y).predict([[0.5]]).round(3).tolist()
     [0.25]
     """
+
+    _allows_unknown = False
 
     def __init__(self, *, ridge: float = 10.0, degrees: float = 4.0) -> None:
         self.ridge = ridge
@@ -312,13 +365,13 @@ class RobustLinear(_Baseline):
         unknown = np.flatnonzero(np.isnan(x).any(axis=1))
         if len(unknown):
             raise InputError(
-                f"a line needs features that are known, got NaN in "
-                f"{describe_rows(unknown.tolist())}. Leave out these columns or runs."
+                f"a line needs known features, got NaN in "
+                f"{describe_rows(unknown.tolist())}. Drop these columns or runs."
             )
 
     def _fitted(self, x: Floats, y: Floats, device: Names) -> tuple[Line, dict[str, float]]:
         center, scale = x.mean(axis=0), x.std(axis=0)
-        # Rounding makes a constant column vary a little.
+        # Rounding errors make a constant column vary a little.
         scale[scale <= 1e-12 * np.abs(center)] = np.inf
         slopes, intercept = _line(
             np.column_stack([np.ones(len(x)), (x - center) / scale]), y, self.ridge, self.degrees
