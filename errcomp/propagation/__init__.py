@@ -1,7 +1,7 @@
-"""What errors of kernels become in a sum, an iteration, a job: under every honest assumption.
+"""Propagates errors of kernels to a sum, an iteration or a job, under several assumptions.
 
 `propagate` takes a table of kernels and returns the time of each run with bands, growth and error
-budget; `validate` holds such bands against measured totals; `fit_errors` fits what is known of a
+budget. `validate` compares such bands with measured totals. `fit_errors` fits a model of a
 predictor's errors.
 """
 

@@ -1,7 +1,7 @@
-"""What the values of a propagated total say of each other: refused where they contradict.
+"""Checks that the values of a propagated total are consistent.
 
-A value that follows from others is computed anew; others can only be held against what they are
-part of. Rounding is let through, be it that of whoever copied the figures.
+A value that follows from others is recomputed; others are compared with their totals. Rounding,
+also that of copied figures, is allowed.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ if TYPE_CHECKING:
     from errcomp.propagation.sums import Budget
     from errcomp.propagation.validation import Validation
 
-#: Of a value that follows from others, relative or (near 0) absolute: six digits agree.
+#: Tolerance of a value that follows from others, relative or (near 0) absolute: six digits.
 _ROUNDING = 1e-6
-#: Of the ends of bands, some of which are found by search.
+#: Tolerance of the ends of bands, some of which come from a search.
 _ENDS = 1e-3
 #: Levels that the tables show.
 _SHOWN, _SHOWN_OF_ONE = 0.9, (0.5, 0.9, 0.95)
 
 
 def check_propagation(field: Field, propagation: Propagation) -> None:
-    """Refuse rows that do not go together, and an error model of other counts."""
+    """Refuse inconsistent rows, and an error model with other counts."""
     rows = field.at("rows")
     levels = {frozenset(band.level for band in row.bands) for row in propagation.outcomes}
     if len(levels) > 1 or not levels.pop().issuperset(_SHOWN_OF_ONE):
@@ -42,7 +42,7 @@ def check_propagation(field: Field, propagation: Propagation) -> None:
 
 
 def check_validation(field: Field, validation: Validation) -> None:
-    """Refuse rows that lack a level, and coverages that no count of runs gives."""
+    """Refuse rows that lack a level, and impossible coverages."""
     rows = field.at("rows")
     levels = {row.level for row in validation.rows}
     for name in dict.fromkeys(row.assumption for row in validation.rows):
@@ -60,7 +60,7 @@ def check_validation(field: Field, validation: Validation) -> None:
 def check_outcome(field: Field, row: Outcome) -> None:
     """Refuse a row whose figures contradict each other."""
     if row.sd is not None and row.mean is None:
-        field.at("sd").contradicts("null, as there is no mean")
+        field.at("sd").contradicts("null, because there is no mean")
     _follows(field, "bias", row.bias, _less_one(row.mean, row.prediction), "mean / prediction - 1")
     spread = None if row.mean is None else _ratio(row.sd, abs(row.mean))
     _follows(field, "relative_sd", row.relative_sd, spread, "sd / mean")
@@ -69,14 +69,14 @@ def check_outcome(field: Field, row: Outcome) -> None:
     _check_bands(field, row)
     if (row.by_class is None) != (row.by_kernel is None):
         have, lack = ("by_class", "by_kernel")[:: 1 if row.by_class else -1]
-        field.at(lack).contradicts(f"a list, as {have} is one")
+        field.at(lack).contradicts(f"a list, because {have} is a list")
     for name, budget in (("by_class", row.by_class), ("by_kernel", row.by_kernel)):
         if budget is not None:
             _check_budget(field.at(name), budget)
 
 
 def _check_runs(rows: Field, propagation: Propagation) -> None:
-    """Refuse rows of one run that say different things of what no assumption changes."""
+    """Refuse rows of a run that differ in values that no assumption changes."""
     first: dict[str, Outcome] = {}
     for row, place in zip(propagation.outcomes, rows.items(), strict=True):
         other = first.setdefault(row.run, row)
@@ -86,7 +86,7 @@ def _check_runs(rows: Field, propagation: Propagation) -> None:
 
 
 def _check_model(field: Field, propagation: Propagation) -> None:
-    """Refuse an error model whose counts contradict each other, and notes of other counts."""
+    """Refuse an error model with inconsistent counts, and caveats with other counts."""
     model = propagation.model
     if model.components is not None:
         _check_counts(field.at("errors"), model)
@@ -100,7 +100,7 @@ def _check_model(field: Field, propagation: Propagation) -> None:
 
 
 def _check_shares(rows: Field, validation: Validation) -> None:
-    """Refuse coverages that no count of runs gives, or that their interval does not hold."""
+    """Refuse coverages that no count of runs gives, or that are outside their interval."""
     widest: dict[str, tuple[float, float]] = {}
     placed = zip(validation.rows, rows.items(), strict=True)
     for row, place in sorted(placed, key=lambda pair: pair[0].level):
@@ -113,27 +113,27 @@ def _check_shares(rows: Field, validation: Validation) -> None:
             place.at("coverage").contradicts(f"inside its interval {interval}")
         inside = round(row.coverage * row.n)
         if not _close(row.coverage, inside / row.n):
-            wanted = f"a count of runs over n, as {inside}/{row.n}"
+            wanted = f"a count of runs over n, such as {inside}/{row.n}"
             place.at("coverage").contradicts(wanted)
         level, coverage = widest.get(row.assumption, (row.level, row.coverage))
         if row.coverage < coverage - _ROUNDING:
-            wanted = f"at least {coverage:.6g}, that of the level {level:g}"
+            wanted = f"at least {coverage:.6g}, the coverage at level {level:g}"
             place.at("coverage").contradicts(wanted)
         widest[row.assumption] = row.level, row.coverage
 
 
 def _check_bands(field: Field, row: Outcome) -> None:
-    """Refuse bands that are not inside each other, or not around the median."""
+    """Refuse bands that are not nested, or not around the median."""
     placed = zip(row.bands, field.at("bands").items(), strict=True)
     inner: Band | None = None
     for band, place in sorted(placed, key=lambda pair: pair[0].level):
         if math.isinf(band.high) and not row.saturated and row.median is not None:
-            place.at("high").contradicts("a number, as no queue is saturated")
+            place.at("high").contradicts("a number, because no queue is saturated")
         if row.median is not None and not math.isinf(row.median):
             _around(place, band, row.median, row.median, "the median")
         if inner is not None:
             if band.level == inner.level:
-                place.at("level").contradicts("another level than that of the other bands")
+                place.at("level").contradicts("a level different from that of the other bands")
             _around(place, band, inner.low, inner.high, f"the band of {inner.level:g}")
         inner = band
 
@@ -148,18 +148,19 @@ def _around(field: Field, band: Band, low: float, high: float, what: str) -> Non
 def _check_budget(field: Field, budget: Budget) -> None:
     for name in ("share_of_time", "first_order"):
         values = getattr(budget, name)
-        # Where errors offset each other the parts are larger than the whole, and so is rounding.
+        # If errors offset each other, parts exceed the whole, and rounding errors grow with them.
         if abs(float(values.sum()) - 1) > _ROUNDING * len(values) * (1 + float(abs(values).sum())):
             raise InputError(
                 f"{field.path}: the values of {name} sum to {values.sum():.6g}, but they are "
-                "shares of a whole and must sum to 1: a part of the document was changed"
+                "shares and must sum to 1. A part of the document was changed"
             )
     rows = zip(budget.first_order.tolist(), budget.total.tolist(), field.items(), strict=True)
     for first, total, place in rows:
-        # What would vanish with a row is its part twice, less its own variance: at most all.
+        # The variance that vanishes with a row is twice its part minus its own variance, at most
+        # all.
         most = min(1.0, 2 * first)
         if total > most + _ROUNDING * (1 + abs(first)):
-            place.at("total").contradicts(f"at most {most:.6g}, 1 and twice the first_order")
+            place.at("total").contradicts(f"at most {most:.6g}: 1, and twice the first_order")
 
 
 def _check_counts(field: Field, model: ErrorModel) -> None:
@@ -174,11 +175,11 @@ def _check_counts(field: Field, model: ErrorModel) -> None:
     for name, error in model.classes.items():
         if error.n_clusters > components.n_clusters:
             of_class = field.at("classes").at(name).at("n_clusters")
-            of_class.contradicts(f"at most {components.n_clusters}, of all")
+            of_class.contradicts(f"at most {components.n_clusters}, the number of all clusters")
     so_far = 0.0
     for value, level in zip(components.correlation, place.at("levels").items(), strict=True):
         if not so_far - _ROUNDING <= value <= 1 + _ROUNDING:
-            wanted = f"from {so_far:.6g} to 1: it grows from coarse to fine"
+            wanted = f"from {so_far:.6g} to 1, growing from coarse to fine"
             level.at("correlation").contradicts(wanted)
         so_far = value
 
@@ -195,7 +196,7 @@ def _ratio(value: float | None, whole: float) -> float | None:
 def _follows(
     field: Field, name: str, given: float | None, made: float | None, of_what: str
 ) -> None:
-    """Refuse a value that is not what others make of it."""
+    """Refuse a value that does not follow from the others."""
     same = given is made if given is None or made is None else _close(given, made)
     if not same:
         wanted = "null" if made is None else f"{made:.6g}"

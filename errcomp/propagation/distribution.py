@@ -1,4 +1,4 @@
-"""The distribution of a total, from moments or from draws, with the tails that were found."""
+"""The distribution of a total, from moments or from draws, with estimated tails."""
 
 from __future__ import annotations
 
@@ -13,13 +13,17 @@ from errcomp.propagation.errors.tails import NORMAL_TAILS, Tails
 from errcomp.propagation.sums import Moments
 from errcomp.propagation.terms import Floats, Kind
 
-__all__ = ["Distribution", "FromDraws", "FromMoments", "stretched"]
+__all__ = [
+    "Distribution",
+    "FromDraws",
+    "FromMoments",
+]
 
 _LARGEST_LOG = 700.0  # of a number in floating point
 
 
 class Distribution(Protocol):
-    """What a result asks of the distribution of a predicted time."""
+    """Distribution of a predicted time, as results use it."""
 
     @property
     def mean(self) -> float | None:
@@ -41,12 +45,26 @@ class Distribution(Protocol):
         """How the quantiles come about, in words."""
         ...
 
-    def quantile(self, level: float) -> float:
-        """Time that is not exceeded with this probability."""
+    def quantile(self, q: float) -> float:
+        """Time that is not exceeded with this probability.
+
+        Examples
+        --------
+        >>> draws = FromDraws(np.array([1.0, 2.0, 3.0]), 2.0, 1.0, "three draws")
+        >>> draws.quantile(0.5)
+        2.0
+        """
         ...
 
     def cdf(self, time: float) -> float:
-        """Probability that the time is at most this."""
+        """Probability that the time is at most this.
+
+        Examples
+        --------
+        >>> draws = FromDraws(np.array([1.0, 2.0, 3.0, 4.0]), 2.5, 1.3, "four draws")
+        >>> draws.cdf(1.5)
+        0.25
+        """
         ...
 
 
@@ -57,9 +75,9 @@ class FromMoments:
     Attributes
     ----------
     moments : Moments
-        Of the sum.
+        Moments of the sum.
     tails : Tails
-        Shape of its error in place of the normal.
+        Shape of its error, instead of a normal.
     """
 
     moments: Moments
@@ -82,7 +100,7 @@ class FromMoments:
 
     @property
     def method(self) -> str:
-        """How the quantiles come about, in words."""
+        """Method of the quantiles, in words."""
         if self.tails == NORMAL_TAILS:
             return self.moments.method
         student = f"Student t tails with {self.tails.combined:.1f} df"
@@ -90,28 +108,43 @@ class FromMoments:
             return f"{self.moments.method}; {student}"
         return f"{self.moments.method}; observed errors of totals, and {student}"
 
-    def quantile(self, level: float) -> float:
-        """Time that is not exceeded with this probability.
+    def quantile(self, q: float) -> float:
+        """Return the time that is not exceeded with this probability.
 
         Raises
         ------
         InputError
-            The level is not in (0, 1).
+            q is not in (0, 1).
+
+        Examples
+        --------
+        >>> from errcomp.propagation.sums import Moments
+        >>> total = Moments(100.0, 100.0, 10.0, "normal", 100.0, 10.0, math.inf, 1, 1, "ms")
+        >>> round(FromMoments(total).quantile(0.95), 2)
+        116.45
         """
-        plain = self.moments.quantile(level)
+        plain = self.moments.quantile(q)
         if self.tails == NORMAL_TAILS:
             return plain
-        value = self.moments.location + self.moments.scale * float(self.tails.quantile(level))
-        return math.exp(value) if self.moments.law == "lognormal" else value
+        value = self.moments.location + self.moments.scale * float(self.tails.quantile(q))
+        return math.exp(value) if self.moments.law == "log-normal" else value
 
     def cdf(self, time: float) -> float:
-        """Probability that the time is at most this."""
+        """Probability that the time is at most this.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.sums import Moments
+        >>> total = Moments(100.0, 100.0, 10.0, "normal", 100.0, 10.0, math.inf, 1, 1, "ms")
+        >>> round(FromMoments(total).cdf(110.0), 4)
+        0.8413
+        """
         law = self.moments.law
-        if time <= 0 and law.startswith("lognormal"):
+        if time <= 0 and law.startswith("log-normal"):
             return 0.0
         if self.moments.laws is not None:
             return float(self.moments.laws.cdf(math.log(time)))
-        value = math.log(time) if law == "lognormal" else time
+        value = math.log(time) if law == "log-normal" else time
         if self.moments.scale == 0:
             return float(value >= self.moments.location)
         z = (value - self.moments.location) / self.moments.scale
@@ -127,9 +160,9 @@ class FromDraws:
     Attributes
     ----------
     draws : ndarray, shape (n,)
-        In increasing order; infinite ones at the end.
+        In increasing order; infinite draws at the end.
     mean, sd : float or None
-        As known of the draws before tails were added; None where a draw is infinite.
+        Of the draws before tails were added; None if a draw is infinite.
     method : str
         How the draws were made.
     """
@@ -144,25 +177,37 @@ class FromDraws:
         """Share of infinite draws."""
         return float(np.isinf(self.draws).mean())
 
-    def quantile(self, level: float) -> float:
-        """Time that is not exceeded with this probability; infinite if saturated."""
-        position = level * (len(self.draws) - 1)
+    def quantile(self, q: float) -> float:
+        """Return the time that is not exceeded with this probability; infinite if saturated.
+
+        Examples
+        --------
+        >>> FromDraws(np.array([1.0, 2.0, 3.0]), 2.0, 1.0, "three draws").quantile(0.5)
+        2.0
+        """
+        position = q * (len(self.draws) - 1)
         low, high = self.draws[math.floor(position)], self.draws[math.ceil(position)]
-        if math.isinf(high):  # nothing lies between a time and an infinite one
+        if math.isinf(high):  # no interpolation towards an infinite time
             return float(high)
         return float(low + (high - low) * (position - math.floor(position)))
 
     def cdf(self, time: float) -> float:
-        """Probability that the time is at most this."""
+        """Probability that the time is at most this.
+
+        Examples
+        --------
+        >>> FromDraws(np.array([1.0, 2.0, 3.0, 4.0]), 2.5, 1.3, "four draws").cdf(1.5)
+        0.25
+        """
         return float(np.searchsorted(self.draws, time, side="right") / len(self.draws))
 
 
 def stretched(draws: Floats, tails: Tails, kind: Kind) -> Floats:
-    """Give draws other tails: deviations from the median are stretched by where they stand.
+    """Give draws other tails: stretch deviations from the median by their rank.
 
-    On the logarithmic scale for log-ratio errors. What a run as a whole does oddly is not drawn
-    per kernel: its law was estimated from totals. Infinite draws stay, and are no part of the
-    median; times of 0 stay as well where there is a logarithm.
+    On the logarithmic scale for log-ratio errors. Tails of whole runs were estimated from totals
+    and are not drawn per kernel. Infinite draws stay unchanged and do not count in the median; on
+    the logarithmic scale times of 0 stay unchanged, too.
     """
     out = np.sort(draws)
     moved = np.isfinite(out)
@@ -178,6 +223,6 @@ def stretched(draws: Floats, tails: Tails, kind: Kind) -> Floats:
         return np.sort(out)
     logs = np.log(values)
     centre = float(np.median(logs))
-    # Infinite means saturated: what is only far out stays a number.
+    # Infinite means saturated: other values stay finite.
     out[moved] = np.exp(np.minimum(centre + factor * (logs - centre), _LARGEST_LOG))
     return np.sort(out)

@@ -1,4 +1,4 @@
-"""What a total becomes under each assumption, and what a reader of it must know."""
+"""The total of a run under each assumption, with its caveats."""
 
 from __future__ import annotations
 
@@ -39,36 +39,36 @@ if TYPE_CHECKING:
     from errcomp.tables import Kernels
 
 
-#: The assumption of which there are bounds only.
+#: The assumption with bounds only.
 BOUNDS = "unknown"
-#: Nominal coverage of the bands that are made where none is named.
+#: Default levels of the bands.
 LEVELS_SHOWN = (0.5, 0.8, 0.9, 0.95)
 
 
 @dataclass(frozen=True, slots=True)
 class Band(Document):
-    """Central band: what the time lies in with this probability.
+    """Central band: contains the time with this probability.
 
     Attributes
     ----------
     level : float
-        Probability; of bounds: at least this, whatever the dependence.
+        Probability; for bounds at least this, under any dependence.
     low, high : float
-        In the unit of the outcome; infinite where a queue may be saturated.
+        In the unit of the outcome; infinite if a queue may be saturated.
     """
 
     level: Coverage
     low: Annotated[float, Endless]
     high: Annotated[float, Endless]
 
-    def agree(self, field: Field) -> None:
+    def _agree(self, field: Field) -> None:
         """Refuse a band that ends before it begins."""
         if self.high < self.low:
             field.at("high").refuse(f"at least the lower end, {self.low:g}")
 
 
 class _Median(Part):
-    """The median: beyond capacity it is endless, of bounds it is not known. Both are null."""
+    """The median: infinite beyond capacity, unknown for bounds. Both are null."""
 
     def write(self, outcome: Outcome) -> Mapping[str, Any]:
         return {"median": plain(outcome.median)}
@@ -112,37 +112,36 @@ class Outcome(Document):
     Attributes
     ----------
     run, assumption : str
-        Which run, and what was assumed of the correlation.
+        The run, and the assumption on the correlation.
     prediction : float
-        What the predictor says, uncorrected: the sum of its kernels, or its graph without errors.
+        The uncorrected prediction: the sum of its kernels, or its graph without errors.
     mean, sd, median : float or None
-        Of the distribution, bias corrected; None where they do not exist or, for bounds, are not
-        known.
+        Of the distribution, bias corrected; None if they do not exist or, for bounds, are unknown.
     bias : float or None
-        mean / prediction − 1: what the correction adds, a fraction.
+        mean / prediction − 1: the correction, a fraction.
     relative_sd : float or None
         sd / mean, a fraction.
     kernel_sd : float
-        Relative sd of the kernels, weighted with their time: the error one level below.
+        Time-weighted relative sd of the kernels: the error one level below.
     growth : float or None
         relative_sd / kernel_sd: 1 if nothing cancels, 1/√N for N equal independent kernels; above
         1 if the graph amplifies errors.
     effective_number : float or None
-        Independent kernels of equal error that would cancel as much; for plain sums.
+        Number of independent kernels of equal error that would cancel as much; for plain sums.
     bands : tuple of Band
         From narrow to wide.
     saturated : float
         Probability that a queue is beyond its capacity.
     method : str
-        How the bands were made.
+        Method of the bands.
     by_class, by_kernel : Budget or None
-        Where the error comes from; None for bounds and where there is no error.
+        Sources of the error; None for bounds and without error.
     critical : mapping of str to float
         Probability of each event of a DAG to be on the critical path.
     measured : float or None
-        Measured total of the run, where known; it had no part in the bands unless a caveat says so.
+        Measured total of the run, if known; not used for the bands unless a caveat says so.
     caveats : tuple of Caveat
-        What a reader must know.
+        Caveats of this run and assumption.
     """
 
     KEYS: ClassVar = (
@@ -172,8 +171,8 @@ class Outcome(Document):
     measured: float | None
     caveats: tuple[Caveat, ...]
 
-    def agree(self, field: Field) -> None:
-        """Refuse figures that contradict each other."""
+    def _agree(self, field: Field) -> None:
+        """Refuse inconsistent values."""
         from errcomp.propagation.agreement import check_outcome
 
         check_outcome(field, self)
@@ -184,7 +183,15 @@ class Outcome(Document):
         Raises
         ------
         InputError
-            It was not computed.
+            The band was not computed.
+
+        Examples
+        --------
+        >>> from errcomp.propagation import given_errors, propagate
+        >>> result = propagate({"kernel": ["gemm"], "predicted": [10.0]}, errors=given_errors(0.1))
+        >>> band = result.of().band(0.9)
+        >>> round(band.low, 2), round(band.high, 2)
+        (8.48, 11.79)
         """
         for band in self.bands:
             if band.level == level:
@@ -200,17 +207,17 @@ class Propagation(Shown, Document):
     Attributes
     ----------
     outcomes : tuple of Outcome
-        Run by run, assumptions in the order asked for.
+        Run by run, assumptions in the requested order.
     model : ErrorModel
         The errors that were propagated.
     unit : str or None
         Unit of all times.
     seed : int
-        Behind all draws.
+        Seed of all draws.
     caveats : tuple of Caveat
-        What holds of all outcomes.
+        Caveats of all outcomes.
     source : str
-        The table.
+        Name of the table.
     """
 
     SCHEMA: ClassVar = "errcomp.propagate/1"
@@ -226,14 +233,22 @@ class Propagation(Shown, Document):
     caveats: tuple[Caveat, ...]
     source: str = ""
 
-    def agree(self, field: Field) -> None:
-        """Refuse rows that do not go together, and counts that contradict each other."""
+    def _agree(self, field: Field) -> None:
+        """Refuse inconsistent rows and counts."""
         from errcomp.propagation.agreement import check_propagation
 
         check_propagation(field, self)
 
     def view(self) -> Report:
-        """Return what people see of it."""
+        """Return the report of the propagation.
+
+        Examples
+        --------
+        >>> from errcomp.propagation import given_errors, propagate
+        >>> result = propagate({"kernel": ["gemm"], "predicted": [10.0]}, errors=given_errors(0.1))
+        >>> result.view().title
+        'How wrong is the whole run? The table given'
+        """
         from errcomp.propagation.view.run import propagation_view
 
         return propagation_view(self)
@@ -249,12 +264,19 @@ class Propagation(Shown, Document):
         return tuple(dict.fromkeys(outcome.assumption for outcome in self.outcomes))
 
     def of(self, run: str | None = None, assumption: str | None = None) -> Outcome:
-        """Return one outcome; the first run and the first assumption by default.
+        """Return one outcome; by default that of the first run and the first assumption.
 
         Raises
         ------
         InputError
-            There is no such run or assumption.
+            No such run or assumption.
+
+        Examples
+        --------
+        >>> from errcomp.propagation import given_errors, propagate
+        >>> result = propagate({"kernel": ["gemm"], "predicted": [10.0]}, errors=given_errors(0.1))
+        >>> round(result.of(assumption="comonotonic").relative_sd, 3)
+        0.1
         """
         run = self.runs[0] if run is None else run
         assumption = self.assumptions[0] if assumption is None else assumption
@@ -267,61 +289,61 @@ class Propagation(Shown, Document):
         )
 
 
-#: Few clusters: variance components and their bands say little.
+#: With fewer clusters variance components and their bands are uncertain.
 _FEW_CLUSTERS = 5
 
 
 def caveats_of_terms(terms: Terms, kernels: Kernels, errors: ErrorModel) -> list[Caveat]:
-    """Say which kernels the error model does not really know."""
+    """Return caveats on kernels that the error model does not cover well."""
     time = kernels.count * kernels.predicted
     total = float(time.sum())
     caveats = []
     known = np.isin(terms.classes, list(errors.classes))
     strangers = sorted(set(terms.classes[~known].tolist()) - {NOT_MODELLED})
-    # A model that was given may say one thing of all classes; a fitted one falls back to it.
+    # In a given model the error of other classes is intended; in a fitted model it is a fallback.
     if strangers and errors.components is not None:
         share = float(time[np.isin(terms.classes, strangers)].sum()) / total if total else 0.0
         text = (
-            f"no error was measured of {describe_names(strangers)} ({share:.1%} of the predicted "
-            "time): the error of all classes together stands in"
+            f"no error was measured for {describe_names(strangers)} ({100 * share:.1f} % of the "
+            "predicted time): the error of all classes together is used instead"
         )
         caveats.append(Caveat("unknown-class", text, {"classes": strangers, "share": share}))
     unmodelled = (terms.classes == NOT_MODELLED) & (NOT_MODELLED not in errors.classes)
     if unmodelled.any():
         n = int(terms.count[unmodelled].sum())
         text = (
-            f"{n} kernels are predicted to take no time, and nothing is known of how long such "
-            "kernels take: they count as 0"
+            f"{n} kernels are predicted to take no time, and the measured time of such kernels is "
+            "unknown: they count as 0"
         )
         caveats.append(Caveat("not-modelled", text, {"n": n}))
     return caveats
 
 
 def failed_kernels(kernels: Kernels) -> list[Caveat]:
-    """Say how many kernels of the run could not be predicted: they are no part of its time."""
+    """Return a caveat on kernels without a prediction, which the time lacks."""
     n = sum(dropped.n for dropped in kernels.dropped)
     text = (
         f"{n} kernel{'s' if n > 1 else ''} of the run could not be predicted (status): the time "
-        "is that of the others"
+        "is that of the other kernels"
     )
     return [Caveat("failed-kernels", text, {"n": n})] if n else []
 
 
 def lost_runs(kernels: Kernels) -> list[Caveat]:
-    """Say which runs are not there because none of their kernels could be predicted."""
+    """Return a caveat on runs without any predicted kernel, which are missing."""
     there = set(kernels.runs)
     names = [name for name in kernels.incomplete if name not in there]
     if not names:
         return []
     text = (
-        f"of {len(names)} run{'s' if len(names) > 1 else ''} no kernel could be predicted "
-        f"(status): {describe_names(names)}"
+        f"{len(names)} run{'s' if len(names) > 1 else ''} without any predicted kernel (status): "
+        f"{describe_names(names)}"
     )
     return [Caveat("lost-runs", text, {"runs": names})]
 
 
 def left_out_of_graph(terms: Terms, kernels: Kernels, graph: Node) -> list[Caveat]:
-    """Say which kernels of the table the graph leaves out."""
+    """Return a caveat on kernels of the table that are not in the graph."""
     ids, used = map(str, terms.ids[: len(kernels)]), set(graph.leaves())
     names = [name for name in ids if name not in used]
     if not names:
@@ -335,16 +357,16 @@ def caveats_of_model(errors: ErrorModel) -> list[Caveat]:
     if errors.components is None or errors.components.n_clusters >= _FEW_CLUSTERS:
         return []
     n, word = errors.components.n_clusters, errors.components.cluster
-    consequence = "may be too narrow" if n > 1 else "are too narrow, other runs are not known"
+    consequence = "may be too narrow" if n > 1 else "are too narrow for other runs"
     text = (
-        f"the errors were estimated from {n} {word}{'s' if n > 1 else ''} only: the bands under "
+        f"the errors were estimated from only {n} {word}{'s' if n > 1 else ''}: the bands under "
         f'"estimated" {consequence}'
     )
     return [Caveat("few-clusters", text, {"n_clusters": n, "cluster": word})]
 
 
 def other_devices(errors: ErrorModel, kernels: Kernels) -> list[Caveat]:
-    """Say where errors of one device are taken for those of another."""
+    """Return a caveat if errors of one device are used for another."""
     if errors.components is None or errors.components.cluster != "run":
         return []
     known = ", ".join(name or "no name" for name in errors.devices)
@@ -352,8 +374,8 @@ def other_devices(errors: ErrorModel, kernels: Kernels) -> list[Caveat]:
     if not others:
         return []
     text = (
-        f"the errors were estimated on one device ({known}): how errors differ between devices is "
-        f"not known, and bands for {describe_names(others)} are too narrow"
+        f"the errors were estimated on one device ({known}), so the difference between devices is "
+        f"unknown: bands for {describe_names(others)} are too narrow"
     )
     return [Caveat("other-device", text, {"known": list(errors.devices), "others": others})]
 
@@ -362,7 +384,7 @@ def in_sample(errors: ErrorModel) -> Caveat:
     """Return the caveat of errors fitted to the runs that they are applied to."""
     runs = f"{errors.n_runs} measured run{'s' if errors.n_runs > 1 else ''}"
     text = (
-        f"the errors were estimated from the {runs} of this table; bands of these very runs say "
-        "nothing of how well bands do on others (see: propagate validate)"
+        f"the errors were estimated from the {runs} of this table, so these runs do not show how "
+        "well the bands cover other runs (use propagate validate for that)"
     )
     return Caveat("in-sample", text, {"n_runs": errors.n_runs})

@@ -1,4 +1,4 @@
-"""From a table of kernels to the time of each run, under every assumption asked for."""
+"""From a table of kernels to the time of each run, under each assumption."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,8 +34,9 @@ from errcomp.propagation.outcome import (
     other_devices,
 )
 from errcomp.propagation.sums import Budget, effective_number, error_budget, total_moments
-from errcomp.propagation.terms import Floats, Kind, Terms, check_kernels, check_levels
+from errcomp.propagation.terms import Floats, Kind, Terms, check_levels
 from errcomp.results import Caveat
+from errcomp.tables.backends import kernels_in_memory
 
 if TYPE_CHECKING:
     from errcomp.tables import Kernels
@@ -54,7 +55,7 @@ class _Options:
 
 
 def propagate(
-    kernels: Kernels,
+    kernels: Kernels | Any,
     *,
     correlation: str | Correlation | Sequence[str | Correlation] | None = None,
     errors: ErrorModel | None = None,
@@ -67,43 +68,43 @@ def propagate(
     n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Propagation:
-    r"""Return what errors of kernels become in the time of each run.
+    r"""Propagate errors of kernels to the time of each run.
 
-    The time of a run is the sum of its kernels, or what its execution graph makes of them:
+    The time of a run is the sum of its kernels, or the result of its execution graph:
 
     .. math:: S = \sum_i \sum_{k \le c_i} X_{ik} \quad\text{or}\quad S = g(X_1, \dots, X_n)
 
-    Sums are propagated by exact moments, graphs by Monte Carlo, "unknown" by bounds that hold for
-    any dependence.
+    Sums are propagated by exact moments, graphs by Monte Carlo, "unknown" by bounds for any
+    dependence.
 
     Parameters
     ----------
-    kernels : Kernels
-        Predictions; of several runs each is propagated for itself.
+    kernels : Kernels, dataframe or mapping of columns
+        Predictions (see `errcomp.tables.Kernels`); each run is propagated separately.
     correlation : str, Correlation or sequence of them, optional
-        Assumptions, the one to rely on first (see `errcomp.propagation.correlation`). By default
-        "estimated" if the errors were fitted, "repeats" if they were given; then "independent" and
-        "comonotonic" to compare with and, of a single run, "unknown".
+        Assumptions, the main one first (see `errcomp.propagation.correlation`). By default
+        "estimated" if the errors were fitted, "repeats" if they were given; then, for comparison,
+        "independent", "comonotonic" and, for a single run, "unknown".
     errors : ErrorModel, optional
-        Errors of the predictor. By default fitted to the runs of the table that were measured,
-        which a caveat then says.
+        Errors of the predictor. By default fitted to the measured runs of the table, with a
+        caveat.
     kind : {"log-ratio", "relative", "absolute"}
-        Scale of the errors if they are fitted here.
+        Scale of the errors, if they are fitted here.
     graph : Node, optional
-        Execution graph; its kernels are named as in the column ``kernel`` (or as ``run/kernel``).
+        Execution graph; its kernels have names of the column ``kernel`` (or ``run/kernel``).
     levels : sequence of float
-        Probabilities of the bands.
+        Levels of the bands.
     draws : int
         Draws per run and assumption with a graph.
     precision : float, optional
-        With a graph: draw until the 5, 50 and 95 % quantiles are known to this fraction; a caveat
-        says where that was not reached.
+        With a graph: draw until the 5, 50 and 95 % quantiles are precise to this fraction; a
+        caveat says if that was not reached.
     seed : int
         Seed of the draws.
     n_jobs : int, optional
-        How many processes draw; see `errcomp.summarize`.
+        Number of processes that draw; see `errcomp.summarize`.
     progress : callable, optional
-        Called with the number of outcomes done and of all.
+        Called with the number of finished outcomes and of all outcomes.
 
     Returns
     -------
@@ -113,14 +114,12 @@ def propagate(
     ------
     InputError
         The table cannot be used with the error model, an assumption is unknown, a level is not in
-        (0, 1), or the graph names what the table does not have.
+        (0, 1), or the graph names a kernel that the table lacks.
 
     Examples
     --------
-    >>> from errcomp import Kernels
     >>> from errcomp.propagation import ClassError, ErrorModel
-    >>> kernels = Kernels({"kernel": ["gemm", "softmax"], "count": [32, 32],
-    ...                    "predicted": [1.0, 0.2]}, unit="ms")
+    >>> kernels = {"kernel": ["gemm", "softmax"], "count": [32, 32], "predicted": [1.0, 0.2]}
     >>> known = ErrorModel({"gemm": ClassError(0.0, 0.1), "softmax": ClassError(0.0, 0.3)})
     >>> result = propagate(kernels, errors=known)
     >>> for outcome in result.outcomes[:3]:
@@ -130,7 +129,7 @@ def propagate(
     independent  38.9 [37.8, 40.0]
     comonotonic  38.9 [30.8, 48.1]
     """
-    check_kernels(kernels)
+    kernels = kernels_in_memory(kernels)
     levels = check_levels(levels)
     if errors is not None and not isinstance(errors, ErrorModel):
         raise InputError(
@@ -168,7 +167,7 @@ def _assumptions(
 ) -> list[Correlation]:
     if wanted is None:
         first = "repeats" if errors.components is None else "estimated"
-        # Bounds take most of the time; of many runs nobody reads them.
+        # Bounds take most of the time, and are not needed for many runs.
         wanted = (first, "independent", "comonotonic", *(("unknown",) if runs == 1 else ()))
     return correlations(wanted)
 
@@ -183,7 +182,7 @@ def _outcome(
 ) -> Outcome:
     terms = errors.terms(kernels, assumption)
     caveats = [*failed_kernels(kernels), *caveats_of_terms(terms, kernels, errors)]
-    # The error one level below: what nothing cancels in.
+    # The error one level below, where nothing cancels.
     together = errors.terms(kernels, correlation("comonotonic"))
     if options.graph is not None:
         together = _graph_terms(_named_for(together, kernels, options.graph), options.graph)
@@ -246,7 +245,7 @@ def _named_for(terms: Terms, kernels: Kernels, graph: Node) -> Terms:
 
 
 def _graph_terms(terms: Terms, graph: Node) -> Terms:
-    """Return the kernels that the graph runs, with the counts it runs them."""
+    """Return the kernels of the graph, with their counts in it."""
     often = graph.multiplicity()
     used = np.flatnonzero([str(name) in often for name in terms.ids])
     used_terms = terms.take(used)
@@ -255,7 +254,7 @@ def _graph_terms(terms: Terms, graph: Node) -> Terms:
 
 
 def _prediction(terms: Terms, kernels: Kernels, graph: Node | None) -> float:
-    """Return what the predictor says; the graph's own quantities come after the kernels."""
+    """Return the prediction; the graph's own quantities come after the kernels."""
     if graph is None:
         return float(kernels.count @ kernels.predicted)
     names = terms.ids[: len(kernels)].tolist()
@@ -265,7 +264,7 @@ def _prediction(terms: Terms, kernels: Kernels, graph: Node | None) -> float:
 def _simulated(
     terms: Terms, options: _Options, tails: Tails
 ) -> tuple[FromDraws, Mapping[str, float], list[Caveat]]:
-    assert options.graph is not None  # the caller asks for graphs only
+    assert options.graph is not None  # called only with a graph
     graph = options.graph
     simulated = simulate(
         terms,
@@ -275,7 +274,7 @@ def _simulated(
         seed=options.seed,
         n_jobs=options.n_jobs,
     )
-    # The exponential of a Student t has no mean, however many draws there are.
+    # The exponential of a Student t has no mean, for any number of draws.
     has_moments = not np.isinf(simulated.draws).any() and (
         math.isinf(terms.df) or terms.kind != "log-ratio"
     )
@@ -306,17 +305,17 @@ def _critical_paths(graph: Dag, algebra: SamplingAlgebra) -> Floats:
 def _budgets(terms: Terms) -> tuple[Budget | None, Budget | None]:
     try:
         return error_budget(terms, by="class"), error_budget(terms, by="term")
-    except NotDefinedError:  # nothing errs
+    except NotDefinedError:  # no errors
         return None, None
 
 
 def _bounds(terms: Terms, options: _Options) -> tuple[tuple[Band, ...], str]:
-    """Return bands that hold whatever the dependence, and how they were made."""
+    """Return bands for any dependence, and their method."""
     if options.graph is None:
         bands = tuple(Band(level, *bounds.band(terms, level)) for level in options.levels)
-        return bands, "bounds for any dependence of kernels whose own distributions are known"
+        return bands, "bounds for any dependence of kernels with known distributions"
     within = [
         (level, bounds.graph_band(terms, options.graph.evaluate, level)) for level in options.levels
     ]
     bands = tuple(Band(level, interval.low, interval.high) for level, interval in within)
-    return bands, "every kernel within its own band (Bonferroni)"
+    return bands, "bounds with every kernel within its own band (Bonferroni)"

@@ -13,7 +13,7 @@ from errcomp.propagation.terms import Floats
 
 #: Entries may differ by as much from symmetry, from the unit diagonal and from [−1, 1].
 ROUNDING = 1e-10
-#: The smallest eigenvalue may be as far below zero: what rounding to 8 decimals can do.
+#: The smallest eigenvalue may be this far below zero, an effect of rounding to 8 decimals.
 NEGATIVE = 1e-8
 _CONVERGED = 1e-10
 _ITERATIONS = 20_000
@@ -25,19 +25,19 @@ def check_correlation(
     r"""Return the matrix as numbers if some variables can have these correlations.
 
     Definition: square, finite, symmetric (to 1e-10), 1 on the diagonal, entries in [−1, 1], and
-    positive semi-definite: the smallest eigenvalue is at least −1e-8. Entries that are off by less
-    are put right: the matrix returned is exactly symmetric, with an exact diagonal.
-    Correlations that are possible pair by pair can be impossible together: if A and B both go with
-    C, they cannot go against each other. Such matrices arise where each entry comes from different
-    data, or was set by hand.
+    positive semi-definite: the smallest eigenvalue is at least −1e-8. Smaller deviations are
+    corrected: the returned matrix is exactly symmetric, with an exact diagonal.
+    Correlations that are possible pair by pair can be impossible together: if A and B both
+    correlate strongly with C, they cannot be anticorrelated. Such matrices arise if entries come
+    from different data, or were set by hand.
 
     Parameters
     ----------
     matrix : array_like, shape (n, n)
     n : int, optional
-        Rows that are expected.
+        Expected number of rows.
     names : sequence of str, optional
-        What rows and columns stand for, for the message; numbers from 1 if not given.
+        Names of rows and columns in messages; by default numbers from 1.
 
     Returns
     -------
@@ -46,8 +46,8 @@ def check_correlation(
     Raises
     ------
     InputError
-        It is no correlation matrix; the message names up to three entries and, for one that is not
-        positive semi-definite, the smallest eigenvalue and `nearest_correlation`.
+        Not a correlation matrix. The message names up to three entries and, if it is not positive
+        semi-definite, the smallest eigenvalue and `nearest_correlation`.
 
     References
     ----------
@@ -83,15 +83,15 @@ def check_correlation(
 
 
 def nearest_correlation(matrix: ArrayLike) -> Floats:
-    r"""Nearest correlation matrix in the Frobenius norm.
+    r"""Return the nearest correlation matrix in the Frobenius norm.
 
     .. math:: \min_X \sum_{ij} (a_{ij} - x_{ij})^2, \qquad X \succeq 0, \; x_{ii} = 1
 
     Definition: alternating projections onto the positive semi-definite matrices and the matrices
     with unit diagonal, with Dykstra's correction, until nothing changes by more than 1e-10 of the
     norm. The result has an exact unit diagonal and passes `check_correlation`.
-    Misleads where the entries are not equally well known: all are changed alike, and the result is
-    usually singular. Better data for the entries at odds is better than the nearest matrix.
+    Misleads if some entries are less certain than others: all are changed equally, and the result
+    is usually singular. Better data for the conflicting entries is preferable.
     Each step takes one eigendecomposition (n = 1000: some tenths of a second), and there are tens
     to hundreds of steps.
 
@@ -183,15 +183,14 @@ def _refuse_indefinite(r: Floats, names: Sequence[str] | None) -> None:
     if smallest >= -NEGATIVE:
         return
     vector = linalg.eigh(r, subset_by_index=[0, 0])[1][:, 0]
-    # What each pair adds to vᵀ R v, the negative eigenvalue.
+    # Contribution of each pair to vᵀ R v, the negative eigenvalue.
     share = np.triu(r * np.outer(vector, vector), k=1)
     worst = np.argsort(share, axis=None, kind="stable")[:3]
     i, j = np.unravel_index(worst[share.ravel()[worst] < 0], r.shape)
     raise InputError(
         "correlation: these correlations are impossible together (the matrix is not positive "
-        f"semi-definite: smallest eigenvalue {smallest:.3g}, allowed {-NEGATIVE:g}). Most at odds "
-        f"with the rest: {_entries(r, i, j, names)}. nearest_correlation(matrix) gives the nearest "
-        "possible one."
+        f"semi-definite: smallest eigenvalue {smallest:.3g}, at least {-NEGATIVE:g} is allowed). "
+        f"In conflict with the rest: {_entries(r, i, j, names)}. Use nearest_correlation(matrix)."
     )
 
 

@@ -1,6 +1,6 @@
-r"""The random quantities every engine works on: predictions with error and shared causes.
+r"""The random quantities of every engine: predictions with errors and shared causes.
 
-A term is one predicted kernel time with what is known of its error. With prediction p (one
+A term is one predicted kernel time with its error. With prediction p (one
 instance), bias b and spread s of the class, and Z of mean 0 and variance 1:
 
 .. math::
@@ -8,15 +8,15 @@ instance), bias b and spread s of the class, and Z of mean 0 and variance 1:
     X = p \, (1 + b + s Z) \;\text{(relative)}, \qquad
     X = p + b + s Z \;\text{(absolute)}
 
-The errors of two terms are alike as far as they share causes. Causes are nested levels (device,
-class within the device, kernel within the class, ...); level l explains the share :math:`\rho_l`
-of the variance of every Z:
+The errors of two terms correlate as far as they share causes. Causes are nested levels (device,
+class within the device, kernel within the class, ...). Level l explains the share :math:`\rho_l` of
+the variance of every Z:
 
 .. math::
     Z_i = \sum_l \sqrt{\rho_l} \, F_{l, g_l(i)} + \sqrt{1 - \sum_l \rho_l} \, E_i
 
-so that two terms correlate by the sum of the shares of the levels at which they are in the same
-group: no N×N matrix is needed. E is drawn anew for each of the ``count`` repetitions of a term.
+so the correlation of two terms is the sum of the shares of the levels at which they are in the same
+group, and no N×N matrix is needed. Each of the ``count`` repetitions of a term has its own E.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from errcomp.errors import InputError
 __all__ = ["EVERYTHING", "KINDS", "Floats", "Integers", "Kind", "Level", "Terms"]
 
 
-#: Name of the level that all terms share whatever is added to them.
+#: Name of the level that all terms share, including terms that are added later.
 EVERYTHING = "all"
 
-#: How an error acts on a time: as a factor (log-ratio), as a share of it, or in its unit.
+#: Scales of errors: a factor of the time (log-ratio), a share of it, or in its unit.
 Kind = Literal["log-ratio", "relative", "absolute"]
 #: All kinds.
 KINDS: tuple[Kind, ...] = ("log-ratio", "relative", "absolute")
@@ -58,7 +58,7 @@ class Level:
     Attributes
     ----------
     name : str
-        What the cause is, e.g. ``"device"``, ``"class"``, ``"kernel"``.
+        Name of the cause, e.g. ``"device"``, ``"class"``, ``"kernel"``.
     codes : ndarray of int, shape (n,)
         Group of each term, 0 … groups − 1. Every group lies within one group of the level before.
     share : float
@@ -72,9 +72,9 @@ class Level:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Predicted times with their error; what an error model makes of a table of kernels.
+    """Predicted times with their errors: a table of kernels with an error model.
 
-    Not validated: whoever builds it has checked its input (`ErrorModel.terms`).
+    Not validated: its maker checks the input (`ErrorModel.terms`).
 
     Attributes
     ----------
@@ -85,9 +85,9 @@ class Terms:
     value : ndarray, shape (n,)
         Prediction of one instance, > 0 for log-ratio errors.
     count : ndarray of int, shape (n,)
-        How often the term occurs, ≥ 1.
+        Number of repetitions of the term, ≥ 1.
     bias, spread : ndarray, shape (n,)
-        Location and scale of the error as in the module's formula; spread ≥ 0.
+        Location and scale of the error in the module's formula; spread ≥ 0.
     levels : tuple of Level
         Nested, from coarse to fine; shares sum to at most 1, the rest belongs to each repetition.
         Empty: all errors independent.
@@ -125,13 +125,21 @@ class Terms:
 
     @property
     def own_share(self) -> float:
-        """Share of the variance that is drawn anew for each repetition; 0 with a matrix."""
+        """Share of the variance of each repetition's own part; 0 with a matrix."""
         if self.matrix is not None:
             return 0.0
         return max(0.0, 1.0 - float(sum(level.share for level in self.levels)))
 
     def take(self, index: NDArray[np.int64] | Sequence[int]) -> Terms:
-        """Return the terms at these positions, their groups numbered anew."""
+        """Return the terms at these positions, with renumbered groups.
+
+        Examples
+        --------
+        >>> ids, ones = np.array(["a", "b", "c"]), np.ones(3)
+        >>> terms = Terms(ids, ids, ones, np.ones(3, dtype=int), 0 * ones, 0.1 * ones)
+        >>> terms.take([2, 0]).ids.tolist()
+        ['c', 'a']
+        """
         at = np.asarray(index, dtype=np.int64)
         levels = tuple(
             Level(v.name, np.unique(v.codes[at], return_inverse=True)[1].astype(np.int64), v.share)
@@ -142,7 +150,16 @@ class Terms:
         return replace(self, **columns, levels=levels, matrix=matrix)
 
     def centre(self) -> Floats:
-        """Return one instance of each term at Z = 0, shape (n,)."""
+        """Return one instance of each term at Z = 0, shape (n,).
+
+        Examples
+        --------
+        >>> ids, ones = np.array(["a", "b"]), np.ones(2)
+        >>> terms = Terms(ids, ids, 10 * ones, np.ones(2, dtype=int), np.array([0.0, 0.1]), ones,
+        ...               kind="relative")
+        >>> terms.centre()
+        array([10., 11.])
+        """
         if self.kind == "log-ratio":
             return self.value * np.exp(self.bias)
         if self.kind == "relative":
@@ -153,6 +170,15 @@ class Terms:
         """Return the correlation of the Z of different terms as a matrix, shape (n, n).
 
         For small n: it takes n² numbers. The diagonal is 1.
+
+        Examples
+        --------
+        >>> ids, ones = np.array(["a", "b"]), np.ones(2)
+        >>> terms = Terms(ids, ids, ones, np.ones(2, dtype=int), 0 * ones, 0.1 * ones,
+        ...               levels=(Level("run", np.array([0, 0]), 0.3),))
+        >>> terms.correlation()
+        array([[1. , 0.3],
+               [0.3, 1. ]])
         """
         if self.matrix is not None:
             return self.matrix.copy()
@@ -163,18 +189,18 @@ class Terms:
         return out
 
 
-# Checks that several modules make of what they are given.
+# Checks of input that several modules share.
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Say whether this is one real number; a truth value is none."""
+    """Return whether a value is a real number, and not a truth value."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def check_terms(terms: Terms) -> None:
     """Refuse a sum of nothing."""
     if len(terms) == 0:
-        raise InputError("there is no term to sum. Give at least one kernel.")
+        raise InputError("a sum needs at least one term, got none. Give at least one kernel.")
 
 
 def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
@@ -183,32 +209,15 @@ def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
     Raises
     ------
     InputError
-        There is none, or one is not between 0 and 1.
+        No level, or a level that is not between 0 and 1.
     """
     given = tuple(levels)
     if not given:
-        raise InputError("no level of a band is given. Give at least one, e.g. 0.9.")
+        raise InputError("levels is empty. Give at least one level, e.g. 0.9.")
     for level in given:
         if not is_number(level) or not 0 < level < 1:
             raise InputError(
                 f"a level must be a number between 0 and 1, both excluded, got {level!r}. "
-                "0.9 is a band of 90 %."
+                "A 90 % band has the level 0.9."
             )
     return tuple(sorted({float(level) for level in given}))
-
-
-def check_kernels(kernels: object) -> None:
-    """Refuse what is no table of kernels.
-
-    Raises
-    ------
-    InputError
-        It is something else.
-    """
-    from errcomp.tables import Kernels
-
-    if not isinstance(kernels, Kernels):
-        raise InputError(
-            f"expected a table of kernels, got {type(kernels).__name__}. Make one of a dataframe: "
-            "errcomp.Kernels(frame)."
-        )

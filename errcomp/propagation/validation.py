@@ -1,15 +1,15 @@
-"""Whether the bands hold: measured totals against bands made without them."""
+"""Coverage of the bands: held-out measured totals against bands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
 from errcomp.codec import Count, Coverage, Document, Each, Endless, Field, Meta, Share, Size
-from errcomp.errors import InputError
+from errcomp.errors import InputError, renamed
 from errcomp.metrics.bands import coverage_interval, interval_score
 from errcomp.propagation.bounds import band as bounds_band
 from errcomp.propagation.distribution import FromMoments
@@ -20,9 +20,10 @@ from errcomp.propagation.errors.residuals import by_run
 from errcomp.propagation.errors.tails import NORMAL_TAILS
 from errcomp.propagation.outcome import LEVELS_SHOWN, caveats_of_model, other_devices
 from errcomp.propagation.sums import total_moments
-from errcomp.propagation.terms import Floats, Integers, Kind, check_kernels, check_levels
+from errcomp.propagation.terms import Floats, Integers, Kind, check_levels
 from errcomp.report.shown import Shown
 from errcomp.results import Caveat
+from errcomp.tables.backends import kernels_in_memory
 
 if TYPE_CHECKING:
     from errcomp.report.model import Report
@@ -30,31 +31,31 @@ if TYPE_CHECKING:
 
 __all__ = ["LEVELS_SHOWN", "Validation", "ValidationRow", "validate"]
 
-#: Assumptions compared unless others are asked for.
+#: Assumptions to compare by default.
 COMPARED = ("estimated", "independent", "repeats", "classes", "comonotonic", "unknown")
-#: Of a total: what sums and exponentials lose.
+#: Relative rounding error of a total.
 _ROUNDING = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
 class ValidationRow(Document):
-    """How one assumption did at one level.
+    """Coverage, width and score of one assumption at one level.
 
     Attributes
     ----------
     assumption : str
-        What was assumed of the correlation.
+        The assumption on the correlation.
     level : float
         Nominal coverage of the central band.
     coverage, coverage_low, coverage_high : float
         Share of totals inside, with its 95 % interval for clustered outcomes.
     n, n_clusters : int
-        Totals, and devices (or whatever was left out) they are on.
+        Totals, and their clusters: devices, or other held-out groups.
     mean_width : float
         Width of the band over the prediction, mean over the totals.
     interval_score : float
         Interval score over the prediction, mean over the totals; lower is better. (Over the
-        measured total it would not be proper: bands that are too low would gain.)
+        measured total it would not be proper: it would favour bands that are too low.)
     """
 
     assumption: str
@@ -77,25 +78,25 @@ class Validation(Shown, Document):
     rows : tuple of ValidationRow
         One per assumption and level.
     pit : mapping of str to ndarray
-        Per assumption (not for bounds) where each total stands in its distribution, in [0, 1];
-        uniform if the distributions are right.
+        Per assumption (not for bounds), the probability integral transform of each total, in
+        [0, 1]; uniform if the distributions are right.
     runs : tuple of str
-        The totals judged, in the order of ``pit``.
+        The evaluated totals, in the order of ``pit``.
     left_out : str
-        What was left out when the error model was fitted; "" with separate tables.
+        Column whose groups were held out from the fits; "" with separate tables.
     total : str
-        What the measured totals are.
+        Kind of the measured totals.
     models : tuple of ErrorModel
-        The error models, one per group left out. They are not written into documents.
+        The error models, one per held-out group. Documents do not have them.
     cluster : str
-        Whose totals are taken as alike: the column that was left out, or that names the clusters.
+        Column of the clusters: totals of a cluster are treated as correlated.
     not_judged : tuple of str
         Runs without a measured and a predicted total: a kernel was not measured, its prediction
         failed, or all are predicted to take no time.
     caveats : tuple of Caveat
-        What a reader must know of the error model.
+        Caveats of the error model.
     source : str
-        The table.
+        Name of the table.
     """
 
     SCHEMA: ClassVar = "errcomp.validation/1"
@@ -116,14 +117,21 @@ class Validation(Shown, Document):
     caveats: tuple[Caveat, ...] = ()
     source: str = ""
 
-    def agree(self, field: Field) -> None:
-        """Refuse coverages that no count of runs gives, or that lack a level."""
+    def _agree(self, field: Field) -> None:
+        """Refuse impossible coverages, and rows that lack a level."""
         from errcomp.propagation.agreement import check_validation
 
         check_validation(field, self)
 
     def view(self) -> Report:
-        """Return what people see of it."""
+        """Return the report of the validation.
+
+        Examples
+        --------
+        >>> row = ValidationRow("estimated", 0.9, 0.88, 0.8, 0.95, 87, 8, 0.2, 0.3)
+        >>> Validation((row,), {}, (), "device", "total", (), source="kernels.csv").view().title
+        'Do the bands hold? kernels.csv'
+        """
         from errcomp.propagation.view.validation import validation_view
 
         return validation_view(self)
@@ -134,7 +142,13 @@ class Validation(Shown, Document):
         Raises
         ------
         InputError
-            There is none.
+            No such row.
+
+        Examples
+        --------
+        >>> row = ValidationRow("estimated", 0.9, 0.88, 0.8, 0.95, 87, 8, 0.2, 0.3)
+        >>> Validation((row,), {}, (), "device", "total", ()).row("estimated", 0.9).coverage
+        0.88
         """
         for row in self.rows:
             if row.assumption == assumption and row.level == level:
@@ -154,39 +168,42 @@ class _Judged:
     predicted: float
 
 
+@renamed(assume="correlation")
 def validate(
-    kernels: Kernels,
+    kernels: Kernels | Any,
     *,
     leave_out: str = "device",
     errors: ErrorModel | None = None,
-    assume: str | Correlation | Sequence[str | Correlation] | None = None,
+    correlation: str | Correlation | Sequence[str | Correlation] | None = None,
     kind: Kind = "log-ratio",
     levels: Sequence[float] = LEVELS_SHOWN,
     progress: Callable[[int, int], None] | None = None,
 ) -> Validation:
-    r"""Compare bands with measured totals that had no part in making them.
+    r"""Compare bands with held-out measured totals.
 
     For each value of ``leave_out`` the error model (bias, spread, components, tails) is fitted to
-    all other runs; the totals :math:`\sum_i c_i m_i` of the runs left out are then held against
+    all other runs. The totals :math:`\sum_i c_i m_i` of the held-out runs are then compared with
     the bands of each assumption.
 
     Parameters
     ----------
-    kernels : Kernels
+    kernels : Kernels, dataframe or mapping of columns
         Predicted and measured kernels of several runs.
     leave_out : str
-        Column whose values are left out one by one, the same within each run.
+        Column whose values are held out in turn; the same within each run.
     errors : ErrorModel, optional
-        Fitted elsewhere (or given): nothing is left out, ``leave_out`` only names the clusters.
-    assume : str, Correlation or sequence of them, optional
+        Errors from another table, or given. Nothing is held out; ``leave_out`` only names the
+        clusters.
+    correlation : str, Correlation or sequence of them, optional
         Assumptions to compare; see `correlation`. "unknown" gives bounds for any dependence, which
-        takes most of the time. By default all that need nothing else ("estimated": fitted errors).
+        take most of the time. By default all that need no further input ("estimated" needs fitted
+        errors).
     kind : {"log-ratio", "relative", "absolute"}
         Scale of the errors.
     levels : sequence of float
         Nominal coverages.
     progress : callable, optional
-        Called with the number of totals done and of all.
+        Called with the number of finished totals and of all totals.
 
     Returns
     -------
@@ -195,30 +212,38 @@ def validate(
     Raises
     ------
     InputError
-        No run is measured, the column does not exist or differs within a run, or it has one value
-        only, so that nothing is left to fit to; an assumption is unknown or given twice; a level is
-        not in (0, 1).
+        No run is measured; the column does not exist, differs within a run, or has only one value,
+        so that there is nothing to fit to; an assumption is unknown or given twice; a level is not
+        in (0, 1).
 
     Notes
     -----
-    Coverage intervals respect the clusters (`coverage_interval`). With 8 devices they are wide: a
-    coverage that looks right may be off by ten points.
+    Coverage intervals respect the clusters (`coverage_interval`). With 8 devices they are wide: the
+    true coverage may differ by ten points.
+
+    Examples
+    --------
+    >>> kernels = {"run": ["r1", "r2", "r3"], "kernel": ["gemm"] * 3, "device": ["A", "B", "C"],
+    ...            "predicted": [1.0, 1.0, 1.0], "measured": [1.1, 1.0, 0.9]}
+    >>> found = validate(kernels, correlation="independent", levels=[0.9])
+    >>> found.row("independent", 0.9).n
+    3
     """
-    check_kernels(kernels)
+    kernels = kernels_in_memory(kernels)
     levels = check_levels(levels)
-    if assume is None:
+    if correlation is None:
         given = errors is not None and errors.components is None
-        assume = [name for name in COMPARED if not (given and name == "estimated")]
-    wanted = correlations(assume)
+        correlation = [name for name in COMPARED if not (given and name == "estimated")]
+    wanted = correlations(correlation)
     measured, what = _measured_totals(kernels)
     cluster = _one_per_run(kernels, leave_out, measured)
     groups = list(dict.fromkeys(cluster.values()))
     if errors is None and len(groups) < 2:
         raise InputError(
-            f"{leave_out} has the one value {groups[0]!r} in all measured runs: left out, nothing "
+            f"{leave_out} has only the value {groups[0]!r} in all measured runs, so nothing "
             "remains to fit to. Leave out another column, or give --train and --test."
         )
-    # Of each row, the number of its group; -1 where the run has no measured total.
+    # The number of each row's group; -1 if the run has no measured total.
     number = {group: i for i, group in enumerate(groups)}
     of_run = {run: number[group] for run, group in cluster.items()}
     of_row = np.array([of_run.get(str(run), -1) for run in kernels.run])
@@ -228,7 +253,7 @@ def validate(
         model = errors
         if model is None:
             rest = kernels.take((of_row >= 0) & (of_row != i))
-            model = fit_errors(rest, kind=kind, confidence=None)
+            model = fit_errors(rest, kind=kind, level=None)
             models.append(model)
         for part in by_run(kernels.take(of_row == i)):
             judged.append(_judge(part, model, group, wanted, levels, measured))
@@ -244,7 +269,7 @@ def validate(
         models=tuple(models) if errors is None else (errors,),
         cluster=leave_out,
         not_judged=tuple(run for run in map(str, kernels.runs) if run not in cluster),
-        # Of an error model from elsewhere; models that leave groups out are many.
+        # For a single given error model; with held-out groups there are many models.
         caveats=()
         if errors is None
         else (*caveats_of_model(errors), *other_devices(errors, kernels)),
@@ -253,7 +278,7 @@ def validate(
 
 
 def _measured_totals(kernels: Kernels) -> tuple[dict[str, float], str]:
-    """Sum of measured kernels per run; end to end where no kernel was measured."""
+    """Return the sum of measured kernels per run, or end-to-end times if no kernel was measured."""
     table = kernels.totals()
     for values, word in (
         (table.measured, "sum of the measured kernels"),
@@ -264,8 +289,8 @@ def _measured_totals(kernels: Kernels) -> tuple[dict[str, float], str]:
             runs, times = map(str, table.run[known]), map(float, values[known])
             return dict(zip(runs, times, strict=True)), word
     raise InputError(
-        f"{kernels.prefix}no run has a prediction and a measured total to hold a band against: "
-        "that of all its kernels (measured) or of the run (run_measured)"
+        f"{kernels.prefix}no run has both a prediction and a measured total to compare bands with. "
+        "Add the times of all its kernels (measured) or of the run (run_measured)."
     )
 
 
@@ -277,8 +302,8 @@ def _one_per_run(kernels: Kernels, column: str, runs: Collection[str]) -> dict[s
             continue
         if value_of.setdefault(str(run), value) != value:
             raise InputError(
-                f"{column} is not the same in all kernels of run {run!r}: {value_of[str(run)]!r} "
-                f"and {value!r}. Leave out a column that names whole runs."
+                f"{column} differs within run {run!r}: {value_of[str(run)]!r} and {value!r}. Leave "
+                "out a column with one value per run."
             )
     return value_of
 
@@ -287,7 +312,7 @@ def _judge(
     kernels: Kernels,
     model: ErrorModel,
     cluster: str,
-    assume: Sequence[Correlation],
+    correlation: Sequence[Correlation],
     levels: Sequence[float],
     totals: Mapping[str, float],
 ) -> _Judged:
@@ -295,7 +320,7 @@ def _judge(
     measured = totals[run]
     bands: dict[str, list[tuple[float, float]]] = {}
     pit: dict[str, float] = {}
-    for assumption in assume:
+    for assumption in correlation:
         name = assumption.name
         terms = model.terms(kernels, assumption)
         if name == "unknown":
@@ -313,19 +338,19 @@ def _judge(
 
 
 def _rows(
-    judged: Sequence[_Judged], assume: Sequence[str], levels: Sequence[float]
+    judged: Sequence[_Judged], correlation: Sequence[str], levels: Sequence[float]
 ) -> tuple[ValidationRow, ...]:
     measured = np.array([j.measured for j in judged])
     predicted = np.array([j.predicted for j in judged])
     cluster: Integers = np.unique([j.cluster for j in judged], return_inverse=True)[1]
-    # The ends of a band without width are right up to rounding.
+    # The ends of a band of zero width are right up to rounding.
     slack = _ROUNDING * measured
     rows = []
-    for name in assume:
+    for name in correlation:
         for i, level in enumerate(levels):
             low, high = np.array([j.bands[name][i] for j in judged]).T
             inside = (low - slack <= measured) & (measured <= high + slack)
-            score = interval_score(low=low, high=high, observed=measured, level=level)
+            score = interval_score(low=low, high=high, measured=measured, level=level)
             coverage, coverage_low, coverage_high = coverage_interval(inside, cluster)
             rows.append(
                 ValidationRow(

@@ -79,11 +79,11 @@ def test_relative_errors_with_tails_by_hand():
 
 
 @pytest.mark.parametrize("of", LAWS, ids=lambda m: f"{m.law} {m.df:g}")
-@pytest.mark.parametrize("level", [0, 1, -0.1, 2, math.nan])
-def test_a_level_that_is_none(of, level):
+@pytest.mark.parametrize("q", [0, 1, -0.1, 2, math.nan])
+def test_a_probability_that_is_none(of, q):
     for tails in (NORMAL_TAILS, Tails(4.0)):
-        with pytest.raises(InputError, match="level"):
-            FromMoments(of, tails).quantile(level)
+        with pytest.raises(InputError, match="q must be between 0 and 1"):
+            FromMoments(of, tails).quantile(q)
 
 
 def test_no_time_is_below_0_with_log_ratio_errors():
@@ -156,7 +156,8 @@ def test_saturated_draws_stay_and_the_others_stay_finite(kind, share):
     assert np.isinf(found).mean() == share
     assert not np.isnan(found).any()
     finite = found[np.isfinite(found)]
-    assert np.median(finite) == pytest.approx(np.median(plain[np.isfinite(plain)]), rel=0.05)
+    # Further from the median, which stays where it is.
+    assert np.median(finite) == pytest.approx(np.median(plain[np.isfinite(plain)]), rel=1e-3)
 
 
 def test_all_draws_saturated():

@@ -193,7 +193,7 @@ def test_bounds_of_many_runs_are_not_computed_unless_asked_for():
 
 
 def test_estimated_lies_between_the_extremes():
-    found = propagate(table(), errors=fit_errors(measured_runs(), confidence=None))
+    found = propagate(table(), errors=fit_errors(measured_runs(), level=None))
     sds = [found.of(assumption=a).sd for a in ("independent", "estimated", "comonotonic")]
     assert sds == sorted(sds)
 
@@ -291,7 +291,7 @@ def test_a_queue_that_may_be_saturated_is_a_result():
 
 
 def test_a_saturated_queue_under_estimated_keeps_its_finite_half():
-    model = fit_errors(measured_runs(), confidence=None)
+    model = fit_errors(measured_runs(), level=None)
     for rate in (0.08, 0.099, 0.2):
         outcome = graph_outcome(Queue(Kernel("g"), rate), "estimated", model)
         lows = [band.low for band in outcome.bands]
@@ -325,7 +325,7 @@ def test_growth_above_1_where_the_graph_amplifies():
 def test_bounds_of_a_graph_hold():
     graph = Overlap(Kernel("g", 4), Kernel("s", 9), 0.1)
     bounds = graph_outcome(graph, "unknown")
-    assert bounds.method.startswith("every kernel within its own band")
+    assert bounds.method.startswith("bounds with every kernel within its own band")
     for name in ("independent", "comonotonic"):
         band = graph_outcome(graph, name).band(0.9)
         assert bounds.band(0.9).low < band.low < band.high < bounds.band(0.9).high
@@ -360,7 +360,7 @@ def test_few_devices_are_said():
     assert "few-clusters" in codes(found.caveats)
     alone = propagate(table(measured=[11.0, 2.0]), correlation="estimated")
     text = " ".join(caveat.message for caveat in alone.caveats)
-    assert '1 run only: the bands under "estimated" are too narrow' in text
+    assert 'only 1 run: the bands under "estimated" are too narrow for other runs' in text
     assert "the 1 measured run of this table" in text
 
 
@@ -368,7 +368,7 @@ def test_classes_that_were_not_measured_are_named():
     new = table(kernel_class=["gemm", "new"])
     outcome = propagate(new, errors=fit_errors(measured_runs()), correlation="estimated").of()
     assert codes(outcome.caveats) == ["unknown-class"]
-    assert "no error was measured of new (31.0% of the predicted time)" in (
+    assert "no error was measured for new (31.0 % of the predicted time)" in (
         outcome.caveats[0].message
     )
 
@@ -400,7 +400,7 @@ def test_runs_that_failed_altogether_are_named():
     found = propagate(kernels, errors=MODEL, correlation="repeats")
     assert found.runs == ("a",)
     assert codes(found.caveats) == ["lost-runs"]
-    assert "of 1 run no kernel could be predicted (status): b" in found.caveats[0].message
+    assert "1 run without any predicted kernel (status): b" in found.caveats[0].message
 
 
 # --- bad input ---
@@ -415,19 +415,22 @@ def test_levels_outside_0_to_1(level):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"levels": []}, "no level of a band is given"),
-        ({"correlation": []}, "no assumption on the correlation is given"),
+        ({"levels": []}, "levels is empty"),
+        ({"correlation": []}, "no assumption on the correlation"),
         ({"correlation": ["repeats", "repeats"]}, "assumption 'repeats' is given twice"),
         ({"correlation": "alike"}, "assumption 'alike' is unknown"),
-        ({"correlation": "estimated"}, "estimated needs an error model fitted"),
-        ({"correlation": correlation("matrix", matrix=np.eye(3))}, "3 rows, run 'run' has 2 ker"),
+        ({"correlation": "estimated"}, "needs an error model fitted"),
+        (
+            {"correlation": correlation("matrix", matrix=np.eye(3))},
+            "3 rows, but run 'run' has 2 ker",
+        ),
         ({"errors": 0.1}, "errors must be an ErrorModel, got float"),
-        ({"errors": ErrorModel({"gemm": ClassError(0, 0.1)})}, "no error is known of .*'soft'"),
+        ({"errors": ErrorModel({"gemm": ClassError(0, 0.1)})}, "no error for .*'soft'"),
         ({"errors": given_errors(60.0)}, "spread is too large"),
         ({"graph": {"node": "kernel"}}, "graph must be a node .* got dict"),
-        ({"graph": Kernel("nope")}, "no kernel or quantity is called 'nope'. Kernels: g, s"),
-        ({"graph": Quantity("g", 1.0, kind="relative")}, "'g' is the name of a quantity and of"),
-        ({"graph": Quantity("q", 1.0, 0.1)}, "errors of kind log-ratio, the kernels relative"),
+        ({"graph": Kernel("nope")}, "no kernel or quantity is named 'nope'. Kernels: g, s"),
+        ({"graph": Quantity("g", 1.0, kind="relative")}, "'g' is the name of both a quantity and"),
+        ({"graph": Quantity("q", 1.0, 0.1)}, "has log-ratio errors, but the kernels have relative"),
         ({"graph": Kernel("g"), "draws": 3}, "draws must be a whole number of at least 512, got 3"),
         ({"graph": Kernel("g"), "seed": -1}, "seed must be a whole number"),
         ({"graph": Kernel("g"), "precision": 2}, "precision must be a fraction"),
@@ -439,19 +442,19 @@ def test_what_cannot_be_propagated(options, message):
 
 
 def test_something_else_than_kernels():
-    with pytest.raises(InputError, match="expected a table of kernels, got list"):
+    with pytest.raises(InputError, match="expected a dataframe"):
         propagate([1.0, 2.0])
 
 
 def test_a_table_that_was_not_measured_has_no_errors_of_its_own():
-    with pytest.raises(InputError, match="no run has both a prediction and a measurement"):
+    with pytest.raises(InputError, match="no run has predictions and measurements"):
         propagate(table())
 
 
 @pytest.mark.parametrize("kind", ["log-ratio", "relative", "absolute"])
 def test_a_table_that_was_not_predicted(kind):
     kernels = table(predicted=None, measured=[1.0, 2.0])
-    with pytest.raises(InputError, match="measured but not predicted: .*errcomp join"):
+    with pytest.raises(InputError, match="measured but not predicted, so .*errcomp join"):
         propagate(kernels, errors=given_errors(0.1, kind=kind), correlation="independent")
 
 

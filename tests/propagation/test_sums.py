@@ -247,7 +247,7 @@ def test_levels_outside_are_refused(level: float) -> None:
 def test_no_term_is_refused() -> None:
     nothing = make([1.0], 0.1).take([])
     for ask in (total_moments, effective_number, growth_factor, error_budget):
-        with pytest.raises(InputError, match="no term"):
+        with pytest.raises(InputError, match="at least one term"):
             ask(nothing)
 
 

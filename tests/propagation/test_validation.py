@@ -24,7 +24,7 @@ WITHOUT_BOUNDS = tuple(name for name in COMPARED if name != "unknown")
 
 @pytest.fixture(scope="module")
 def neusight():
-    return validate(datasets.load_kernels("neusight-kernels"), assume=WITHOUT_BOUNDS)
+    return validate(datasets.load("neusight-kernels"), correlation=WITHOUT_BOUNDS)
 
 
 def keeps_the_promise(found) -> None:
@@ -69,7 +69,7 @@ def test_there_is_a_row_for_each_assumption_and_level(neusight) -> None:
 
 
 def test_each_model_was_fitted_without_the_device(neusight) -> None:
-    kernels = datasets.load_kernels("neusight-kernels")
+    kernels = datasets.load("neusight-kernels")
     runs = [kernels.n_runs - sum(kernels.per_run("device") == d) for d in set(kernels.device)]
     assert sorted(model.n_runs for model in neusight.models) == sorted(runs)
     assert {model.components.n_clusters for model in neusight.models} == {7}
@@ -85,8 +85,8 @@ def test_where_totals_stand_agrees_with_the_coverage(neusight) -> None:
 
 
 def test_leaving_out_models() -> None:
-    kernels = datasets.load_kernels("neusight-kernels")
-    found = validate(kernels, leave_out="model", assume=["estimated", "comonotonic"])
+    kernels = datasets.load("neusight-kernels")
+    found = validate(kernels, leave_out="model", correlation=["estimated", "comonotonic"])
     row = found.row("estimated", 0.9)
     assert (row.n, found.cluster) == (87, "model")
     assert row.n_clusters == len(set(kernels.column("model")))
@@ -100,7 +100,7 @@ def test_the_same_on_the_artifact(shared_data: Path) -> None:
 
     found = validate(
         reader.read(shared_data / "neusight-artifact"),
-        assume=("estimated", "independent", "comonotonic"),
+        correlation=("estimated", "independent", "comonotonic"),
     )
     keeps_the_promise(found)
     # Some runs have no file of operators, or were fused into others.
@@ -127,7 +127,7 @@ def table(**columns) -> Kernels:
 def test_given_errors_by_hand() -> None:
     # Totals are 1.1, 1.0 and 1.3 of a prediction with sd 10 %: 1, 0 and 3 sd off.
     model = given_errors(0.1, kind="relative")
-    found = validate(table(), errors=model, assume=["comonotonic"], levels=[0.5, 0.9])
+    found = validate(table(), errors=model, correlation=["comonotonic"], levels=[0.5, 0.9])
     half, nine = found.rows
     assert (half.coverage, nine.coverage) == pytest.approx((1 / 3, 2 / 3))
     assert nine.mean_width == pytest.approx(2 * 1.6448536 * 0.1)
@@ -142,23 +142,27 @@ def test_given_errors_by_hand() -> None:
 
 def test_the_width_of_an_assumption_does_not_hang_on_the_others() -> None:
     model = given_errors(0.3)
-    alone = validate(table(), errors=model, assume="independent", levels=[0.9])
-    beside = validate(table(), errors=model, assume=["comonotonic", "independent"], levels=[0.9])
+    alone = validate(table(), errors=model, correlation="independent", levels=[0.9])
+    beside = validate(
+        table(), errors=model, correlation=["comonotonic", "independent"], levels=[0.9]
+    )
     assert alone.rows[0] == beside.rows[1]
 
 
 def test_bounds_alone() -> None:
-    found = validate(table(), errors=given_errors(0.1, kind="relative"), assume=["unknown"])
+    found = validate(table(), errors=given_errors(0.1, kind="relative"), correlation=["unknown"])
     assert found.pit == {}
     row = found.row("unknown", 0.9)
-    comonotonic = validate(table(), errors=given_errors(0.1, kind="relative"), assume="comonotonic")
+    comonotonic = validate(
+        table(), errors=given_errors(0.1, kind="relative"), correlation="comonotonic"
+    )
     assert row.mean_width > comonotonic.row("comonotonic", 0.9).mean_width
 
 
 def test_a_perfect_predictor_is_inside_bands_without_width() -> None:
     kernels = table(measured=[1.0, 3.0, 2.0, 6.0, 4.0, 12.0])
     for kind in ("log-ratio", "relative", "absolute"):
-        found = validate(kernels, kind=kind, assume=WITHOUT_BOUNDS)
+        found = validate(kernels, kind=kind, correlation=WITHOUT_BOUNDS)
         assert {row.coverage for row in found.rows} == {1.0}
         assert max(row.mean_width for row in found.rows) < 1e-6
 
@@ -166,7 +170,7 @@ def test_a_perfect_predictor_is_inside_bands_without_width() -> None:
 def test_what_is_left_out_has_no_part_in_the_bands() -> None:
     # Whatever z measured, it is judged by x and y; they are judged by z among others.
     found = [
-        validate(table(measured=[1.1, 3.3, 2.0, 6.0, z, 3 * z]), assume=["estimated"])
+        validate(table(measured=[1.1, 3.3, 2.0, 6.0, z, 3 * z]), correlation=["estimated"])
         for z in (5.2, 400.0)
     ]
     judged = [f.pit["estimated"][2] for f in found]
@@ -178,15 +182,15 @@ def test_what_is_left_out_has_no_part_in_the_bands() -> None:
 
 @pytest.mark.parametrize("kind", ["log-ratio", "relative", "absolute"])
 def test_kinds(kind) -> None:
-    found = validate(table(), kind=kind, assume=["estimated"])
+    found = validate(table(), kind=kind, correlation=["estimated"])
     assert {model.kind for model in found.models} == {kind}
 
 
 def test_a_correlation_that_is_set() -> None:
     half = correlation("classes", 0.5)
-    found = validate(table(), errors=given_errors(0.1), assume=[half, "comonotonic"])
+    found = validate(table(), errors=given_errors(0.1), correlation=[half, "comonotonic"])
     assert list(found.pit) == ["classes", "comonotonic"]
-    full = validate(table(), errors=given_errors(0.1), assume=["classes"])
+    full = validate(table(), errors=given_errors(0.1), correlation=["classes"])
     assert found.row("classes", 0.9).mean_width < full.row("classes", 0.9).mean_width
 
 
@@ -197,23 +201,23 @@ def test_given_errors_are_not_compared_as_estimated() -> None:
 
 def test_errors_from_elsewhere() -> None:
     model = fit_errors(table())
-    found = validate(table(), errors=model, assume=["estimated"], leave_out="run")
+    found = validate(table(), errors=model, correlation=["estimated"], leave_out="run")
     assert (found.left_out, found.cluster, found.rows[0].n_clusters) == ("", "run", 3)
 
 
 def test_runs_without_a_measured_total_are_not_judged() -> None:
     kernels = table(measured=[1.1, None, 2.0, 6.0, 5.2, 15.6])
-    found = validate(kernels, errors=given_errors(0.1), assume=["independent"])
+    found = validate(kernels, errors=given_errors(0.1), correlation=["independent"])
     assert (found.runs, found.not_judged) == (("b", "c"), ("a",))
     failed = table(status=["ok", "ok", "ok", "failed", "ok", "ok"])
-    found = validate(failed, errors=given_errors(0.1), assume=["independent"])
+    found = validate(failed, errors=given_errors(0.1), correlation=["independent"])
     assert (found.runs, found.not_judged) == (("a", "c"), ("b",))
 
 
 def test_end_to_end_where_no_kernel_was_measured() -> None:
     kernels = table(measured=None, run_measured=[5.5, 5.5, 10.0, 10.0, 26.0, 26.0])
     model = given_errors(0.1, kind="relative")
-    found = validate(kernels, errors=model, assume=["comonotonic"])
+    found = validate(kernels, errors=model, correlation=["comonotonic"])
     assert found.total == "measured end to end"
     assert found.row("comonotonic", 0.9).coverage == pytest.approx(2 / 3)
 
@@ -221,12 +225,12 @@ def test_end_to_end_where_no_kernel_was_measured() -> None:
 def test_progress_is_counted_by_total() -> None:
     seen: list[tuple[int, int]] = []
     step: Callable[[int, int], None] = lambda done, of: seen.append((done, of))  # noqa: E731
-    validate(table(), errors=given_errors(0.1), assume="independent", progress=step)
+    validate(table(), errors=given_errors(0.1), correlation="independent", progress=step)
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
 def test_as_plain_values() -> None:
-    found = validate(table(), errors=given_errors(0.1), assume=["independent", "unknown"])
+    found = validate(table(), errors=given_errors(0.1), correlation=["independent", "unknown"])
     plain = found.to_dict()
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
     assert plain["rows"][0].keys() == {
@@ -250,22 +254,22 @@ def test_levels_outside_0_to_1(level) -> None:
 @pytest.mark.parametrize(
     ("kernels", "options", "message"),
     [
-        (table(), {"levels": []}, "no level of a band is given"),
-        (table(), {"assume": []}, "no assumption on the correlation is given"),
-        (table(), {"assume": ["repeats", "repeats"]}, "assumption 'repeats' is given twice"),
-        (table(), {"assume": "alike"}, "assumption 'alike' is unknown"),
-        (table(), {"assume": ["matrix"]}, "needs a matrix"),
+        (table(), {"levels": []}, "levels is empty"),
+        (table(), {"correlation": []}, "no assumption on the correlation"),
+        (table(), {"correlation": ["repeats", "repeats"]}, "assumption 'repeats' is given twice"),
+        (table(), {"correlation": "alike"}, "assumption 'alike' is unknown"),
+        (table(), {"correlation": ["matrix"]}, "needs a matrix"),
         (table(), {"leave_out": "colour"}, "no column 'colour'"),
-        (table(), {"leave_out": "kernel"}, "kernel is not the same in all kernels of run 'a'"),
-        (table(device=["x"] * 6), {}, "device has the one value 'x'.*--train and --test"),
-        (table(device=None), {}, "device has the one value ''"),
-        (table(measured=None), {}, "no run has a prediction and a measured total to hold a band"),
-        (table(predicted=None), {}, "no run has a prediction and a measured total"),
+        (table(), {"leave_out": "kernel"}, "kernel differs within run 'a'"),
+        (table(device=["x"] * 6), {}, "device has only the value 'x'.*--train and --test"),
+        (table(device=None), {}, "device has only the value ''"),
+        (table(measured=None), {}, "no run has both a prediction and a measured total"),
+        (table(predicted=None), {}, "no run has both a prediction and a measured total"),
         (table(), {"kind": "percent"}, "kind must be one of"),
         (
             table(),
-            {"errors": given_errors(0.1), "assume": ["estimated"]},
-            "estimated needs an error model fitted",
+            {"errors": given_errors(0.1), "correlation": ["estimated"]},
+            "needs an error model fitted",
         ),
     ],
 )
@@ -275,11 +279,11 @@ def test_what_cannot_be_validated(kernels, options, message) -> None:
 
 
 def test_a_row_that_is_not_there() -> None:
-    found = validate(table(), errors=given_errors(0.1), assume="independent")
+    found = validate(table(), errors=given_errors(0.1), correlation="independent")
     with pytest.raises(InputError, match="no row for 'independent' at level 0.99"):
         found.row("independent", 0.99)
 
 
 def test_something_else_than_kernels() -> None:
-    with pytest.raises(InputError, match="expected a table of kernels, got str"):
+    with pytest.raises(InputError, match="expected a dataframe"):
         validate("kernels.csv")

@@ -1,8 +1,8 @@
-r"""What holds for a sum, or for the largest, of terms whatever the dependence of their errors.
+r"""Bounds for the sum, or the maximum, of terms under any dependence of their errors.
 
-Only the law of each term alone is used: ``levels`` and ``matrix`` of the terms are not looked at,
-and the ``count`` repetitions of a term may depend on each other in any way too. Everything here is
-therefore wide. It is the answer to "what if we know nothing of the correlation", not a prediction.
+Only the distribution of each term is used. ``levels`` and ``matrix`` of the terms are ignored, and
+the ``count`` repetitions of a term may depend on each other in any way. So all bounds are wide:
+they answer "what if the correlation is unknown", and are not a prediction.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ __all__ = [
 
 
 def variance_bounds(terms: Terms) -> VarianceBounds:
-    r"""Range of the standard deviation of the sum over all dependences.
+    r"""Return the range of the standard deviation of the sum over all dependences.
 
     .. math::
         \max(0,\, 2 \max_i \sigma_i - \sum_i \sigma_i) \;\le\; \sigma_S \;\le\;
@@ -77,7 +77,7 @@ def variance_bounds(terms: Terms) -> VarianceBounds:
 
     attained, and below :math:`\sum_i \sigma_i` if spreads differ; the lower end is not attained,
     because a sum of log-normal terms is never certain.
-    Misleads: the range says nothing of how likely a dependence is.
+    Misleads: the range does not show how likely a dependence is.
 
     Parameters
     ----------
@@ -120,7 +120,8 @@ def variance_bounds(terms: Terms) -> VarianceBounds:
             else f"Student t errors with df = {terms.df:g} ≤ 2 have none"
         )
         raise NotDefinedError(
-            f"the variance of the sum is not defined: {reason}. quantile_bounds and band need none."
+            f"the variance of the sum is not defined: {reason}. Use quantile_bounds or band "
+            "instead."
         )
     with np.errstate(over="ignore", invalid="ignore"):
         if log:
@@ -134,13 +135,13 @@ def variance_bounds(terms: Terms) -> VarianceBounds:
         raise too_large(terms)
     high = min(_comonotonic_sd(count * mean, spread), triangle) if log else triangle
     low = max(0.0, 2 * float(sd.max()) - triangle)
-    # One uncertain term alone is its own minimum.
+    # A single uncertain term is its own minimum.
     attained = not log or float(count[spread > 0].sum()) <= 1
     return VarianceBounds(total, low, high, attained, triangle, terms.unit)
 
 
 def _comonotonic_sd(mean: Floats, spread: Floats) -> float:
-    """Series of the comonotonic variance; all its summands are positive."""
+    """Return the comonotonic variance by a series of positive summands."""
     largest = float(spread.max())
     if largest == 0:
         return 0.0
@@ -158,13 +159,13 @@ def _comonotonic_sd(mean: Floats, spread: Floats) -> float:
 
 
 def comonotonic_quantile(terms: Terms, q: float) -> float:
-    r"""Quantile of the sum if all errors are increasing functions of one cause.
+    r"""Return the quantile of the sum if all errors are increasing functions of one cause.
 
     .. math:: Q_S(q) = \sum_i n_i \, Q_i(q)
 
     Definition: exact under comonotonicity, where quantiles add; n is the count.
-    Misleads as an upper bound, which it is not: at high q other dependences make the quantile
-    larger (`quantile_bounds`). It bounds the variance and the expected shortfall.
+    Misleads if taken as an upper bound: at high q other dependences make the quantile larger
+    (`quantile_bounds`). It bounds the variance and the expected shortfall.
 
     Parameters
     ----------
@@ -205,7 +206,7 @@ def comonotonic_quantile(terms: Terms, q: float) -> float:
 
 
 def quantile_bounds(terms: Terms, q: float, *, tolerance: float = 1e-3) -> QuantileBounds:
-    r"""Sharp bounds of a quantile of the sum over all dependences, from inside and from outside.
+    r"""Return sharp bounds of a quantile of the sum over all dependences.
 
     .. math:: \inf_C Q_S(q) \le Q_S(q) \le \sup_C Q_S(q), \qquad C \text{ any copula}
 
@@ -214,17 +215,17 @@ def quantile_bounds(terms: Terms, q: float, *, tolerance: float = 1e-3) -> Quant
 
     .. math:: P\Big(S \ge \sum_i r_i + D\Big) \le \frac1D \sum_i \int_{r_i}^{r_i+D} P(X_i > x)\,dx,
 
-    with the best thresholds for the largest terms and D = ∞ in the integrals of the others, which
-    makes their part the sum of expected shortfalls. The attained values belong to a dependence
-    that is built by the rearrangement algorithm (beyond 32 instances: of comonotonic blocks). The
-    sharp bound lies between the two, and the gap is stated. Usually it is below 0.1 % of the
-    distance from the median for normal errors.
+    with the best thresholds for the largest terms and D = ∞ in the integrals of the others, whose
+    part is then the sum of expected shortfalls. The attained values belong to a dependence built by
+    the rearrangement algorithm (of comonotonic blocks beyond 32 instances). The sharp bound lies
+    between the two, and the result states the gap. For normal errors it is usually below 0.1 % of
+    the distance from the median.
 
     Valid for any number of terms; 10⁵ take a few seconds. Log-ratio errors with Student t tails
-    have no mean: the bounds stay finite, because terms beyond their outermost quantiles are
-    accounted for by the union bound, but become very wide for many terms.
-    Misleads where it is read as likely: an extreme dependence attains it, and for the upper bound
-    it is not the strongest correlation.
+    have no mean. Their bounds stay finite, because the union bound covers terms beyond their
+    outermost quantiles, but become very wide for many terms.
+    Misleads if taken as likely: only an extreme dependence attains a bound. For the upper bound
+    that is not the strongest correlation.
 
     Parameters
     ----------
@@ -232,8 +233,8 @@ def quantile_bounds(terms: Terms, q: float, *, tolerance: float = 1e-3) -> Quant
     q : float
         In (0, 1).
     tolerance : float
-        The search for a dependence stops when it comes as near to the outer bound, as a share of
-        that bound.
+        The search for a dependence stops at this distance from the outer bound, relative to that
+        bound.
 
     Returns
     -------
@@ -264,7 +265,7 @@ def quantile_bounds(terms: Terms, q: float, *, tolerance: float = 1e-3) -> Quant
     >>> ids, ones = np.array(["a", "b"]), np.ones(2)
     >>> terms = Terms(ids, ids, 10 * ones, ones.astype(int), 0 * ones, ones, kind="absolute")
     >>> print(quantile_bounds(terms, 0.95))
-    95 % quantile within [19.87, 23.92] whatever the dependence (sharp to 0.0093)
+    95 % quantile within [19.87, 23.92] for any dependence (sharp to 0.0093)
     """
     check_terms(terms)
     q = open_unit("q", q)
@@ -288,22 +289,22 @@ def quantile_bounds(terms: Terms, q: float, *, tolerance: float = 1e-3) -> Quant
 def _caveats(m: Marginals, gap: float, high: float, tolerance: float) -> tuple[Caveat, ...]:
     caveats = []
     if not m.tail_is_finite:
-        text = "errors with Student t tails have no mean here, so bounds grow fast with the terms"
+        text = "errors with Student t tails have no mean here: bounds grow fast with more terms"
         caveats.append(Caveat("infinite-mean", text, {"df": m.df, "instances": m.copies}))
     if gap > tolerance * abs(high):
-        text = f"the bounds are sharp to {format_number(gap, 2)} only; they hold nevertheless"
+        text = f"the bounds are valid, but sharp only to {format_number(gap, 2)}"
         caveats.append(Caveat("bounds-not-sharp", text, {"gap": gap, "tolerance": tolerance}))
     return tuple(caveats)
 
 
 def band(terms: Terms, level: float) -> tuple[float, float]:
-    r"""Band that holds the sum with at least this probability, whatever the dependence.
+    r"""Return a band that contains the sum with at least this probability, for any dependence.
 
     .. math:: P(S < l) \le (1 - level)/2, \quad P(S > h) \le (1 - level)/2
 
-    Definition: the lower bound of the lower quantile and the upper bound of the upper one, as
-    `quantile_bounds` has them.
-    Misleads as a forecast: it covers far more often than it says in any real case.
+    Definition: the lower bound of the lower quantile and the upper bound of the upper quantile,
+    from `quantile_bounds`. Misleads as a forecast: in real cases it covers far more often than its
+    level.
 
     Parameters
     ----------
@@ -342,14 +343,14 @@ def band(terms: Terms, level: float) -> tuple[float, float]:
 
 
 def worst_case(value: ArrayLike, error: ArrayLike, *, count: ArrayLike | None = None) -> WorstCase:
-    r"""Largest relative error of a sum if no term errs by more than its bound (triangle bound).
+    r"""Return the largest relative error of a sum whose terms have bounded errors (triangle bound).
 
     .. math:: |x_i / v_i - 1| \le e_i \;\Rightarrow\;
         |S / V - 1| \le \sum_i w_i e_i, \qquad w_i = n_i v_i / V, \; V = \sum_i n_i v_i
 
-    Definition: certain and attained, by errors that all go the same way. The values are what the
-    bounds are relative to: predictions, or measurements if the bounds are percentage errors.
-    Misleads if ``error`` is a mean (MAPE) and not a bound: then it bounds the mean only.
+    Definition: certain, and attained when all errors go the same way. The bounds are relative to
+    the values: predictions, or measurements if the bounds are percentage errors.
+    Misleads if ``error`` is a mean (MAPE) instead of a bound: then it bounds only the mean.
 
     Parameters
     ----------
@@ -367,8 +368,8 @@ def worst_case(value: ArrayLike, error: ArrayLike, *, count: ArrayLike | None = 
     Raises
     ------
     InputError
-        Shapes differ, a value is not positive, an error negative, or a count no positive integer
-        (names the first three rows).
+        Shapes differ, a value is not positive, an error negative, or a count is not a positive
+        integer (the message names the first three rows).
 
     Examples
     --------
@@ -384,7 +385,7 @@ def worst_case(value: ArrayLike, error: ArrayLike, *, count: ArrayLike | None = 
     return WorstCase(total, relative, total * (1 - relative), total * (1 + relative))
 
 
-# Results of bounds that hold whatever the dependence.
+# Results of bounds for any dependence.
 
 
 @dataclass(frozen=True, slots=True)
@@ -414,13 +415,19 @@ class VarianceBounds:
     unit: str | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return plain values for JSON.
+
+        Examples
+        --------
+        >>> VarianceBounds(10.0, 1.0, 2.0, True, 2.0, "ms").to_dict()["high"]
+        2.0
+        """
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True)
 class QuantileBounds:
-    """How far a quantile of a sum can be moved by the dependence of its terms.
+    """Bounds of a quantile of a sum over all dependences of its terms.
 
     The sharp bounds lie in [low, low_attained] and [high_attained, high].
 
@@ -433,10 +440,10 @@ class QuantileBounds:
     low_attained, high_attained : float
         Some dependence goes as far as these.
     gap : float
-        The larger of low_attained − low and high − high_attained: how much sharper the bounds
-        could be at most.
+        The larger of low_attained − low and high − high_attained: the bounds could be at most
+        this much sharper.
     caveats : tuple of Caveat
-        Whether the gap is above the tolerance, and whether a term has no mean.
+        Whether the gap exceeds the tolerance, and whether a term has no mean.
     unit : str or None
     """
 
@@ -453,12 +460,20 @@ class QuantileBounds:
         unit = f" {self.unit}" if self.unit else ""
         return (
             f"{100 * self.q:g} % quantile within [{format_number(self.low)}, "
-            f"{format_number(self.high)}]{unit} whatever the dependence "
+            f"{format_number(self.high)}]{unit} for any dependence "
             f"(sharp to {format_number(self.gap, 2)}{unit})"
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return plain values for JSON.
+
+        Examples
+        --------
+        >>> ids, ones = np.array(["a", "b"]), np.ones(2)
+        >>> terms = Terms(ids, ids, 10 * ones, ones.astype(int), 0 * ones, ones, kind="absolute")
+        >>> quantile_bounds(terms, 0.95).to_dict()["q"]
+        0.95
+        """
         caveats = [caveat.to_dict() for caveat in self.caveats]
         return {**asdict(self), "caveats": caveats}
 
@@ -483,5 +498,11 @@ class WorstCase:
     high: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return plain values for JSON.
+
+        Examples
+        --------
+        >>> worst_case([10.0, 30.0], 0.1).to_dict()["error"]
+        0.1
+        """
         return asdict(self)

@@ -1,4 +1,4 @@
-"""Bounds for the largest of several times, and for whole graphs, whatever the dependence."""
+"""Bounds for the maximum of several times, and for whole graphs, under any dependence."""
 
 from __future__ import annotations
 
@@ -18,11 +18,12 @@ from errcomp.propagation.bounds.marginals import (
     open_unit,
     standard_isf,
 )
+from errcomp.propagation.graph import Algebra
 from errcomp.propagation.terms import Floats, Terms, check_terms
 
 
 def frechet_max_cdf(terms: Terms, x: float) -> tuple[float, float]:
-    r"""Range of the probability that no term exceeds x, over all dependences.
+    r"""Return the range, over all dependences, of the probability that no term exceeds x.
 
     .. math:: \max\Big(0,\, 1 - \sum_i n_i P(X_i > x)\Big) \le P(\max_i X_i \le x)
         \le \min_i P(X_i \le x)
@@ -64,7 +65,7 @@ def frechet_max_cdf(terms: Terms, x: float) -> tuple[float, float]:
     check_terms(terms)
     x = number(x)
     if math.isnan(x):
-        raise InputError("x: must be a time, a number")
+        raise InputError("x: must be a number, a time")
     m, certain = _with_certain(terms)
     if x < certain:
         return 0.0, 0.0
@@ -75,16 +76,16 @@ def frechet_max_cdf(terms: Terms, x: float) -> tuple[float, float]:
 
 
 def frechet_max(terms: Terms, q: float) -> tuple[float, float]:
-    r"""Range of a quantile of the largest term over all dependences.
+    r"""Return the range of a quantile of the largest term over all dependences.
 
     .. math:: \max_i Q_i(q) \le Q_{\max}(q) \le x, \qquad \sum_i n_i P(X_i > x) = 1 - q
 
-    Definition: the Fréchet-Hoeffding bounds turned round (`frechet_max_cdf`); both are attained.
+    Definition: the inverse of the Fréchet-Hoeffding bounds (`frechet_max_cdf`); both are attained.
 
     Parameters
     ----------
     terms : Terms
-        Branches that are waited for; each repetition counts as one.
+        Branches to wait for; each repetition counts as a branch.
     q : float
         In (0, 1).
 
@@ -121,7 +122,7 @@ def frechet_max(terms: Terms, q: float) -> tuple[float, float]:
     near, far = standard_isf(np.asarray([1 - q, (1 - q) / m.copies]), m.df)
     low, high = float(m.quantile(near).max()), finite(float(m.quantile(far).max()), terms)
     start = low
-    for _ in range(80):  # the upper end is always on the safe side
+    for _ in range(80):  # the upper end always is a valid bound
         middle = (start + high) / 2
         enough = float(m.count @ m.sf(middle)) <= 1 - q
         start, high = (start, middle) if enough else (middle, high)
@@ -131,11 +132,11 @@ def frechet_max(terms: Terms, q: float) -> tuple[float, float]:
 def frechet_max_table(
     probability: ArrayLike, quantiles: ArrayLike, q: float
 ) -> tuple[float, float]:
-    r"""Range of a quantile of the largest of several quantities given by tables of quantiles.
+    r"""Return the range of a quantile of the maximum, from tables of quantiles.
 
-    For quantities that are no terms: branches of a graph whose distributions were simulated.
-    Definition: as `frechet_max`, with what the tables leave open taken at its worst: between two
-    columns the quantile is only known to lie between their values.
+    For quantities other than terms: branches of a graph with simulated distributions.
+    Definition: as `frechet_max`, with the worst case where the tables have gaps: between two
+    columns a quantile may lie anywhere between their values.
 
     Parameters
     ----------
@@ -154,7 +155,7 @@ def frechet_max_table(
     Raises
     ------
     InputError
-        Shapes do not fit, or rows decrease or are not finite (names the first three).
+        Shapes do not match, or rows decrease or are not finite (the message names the first three).
     NotDefinedError
         The tables do not reach far enough: they must go beyond 1 − (1 − q) / n.
 
@@ -168,8 +169,8 @@ def frechet_max_table(
     p, x = _table(probability, quantiles)
     if q < p[0]:
         raise NotDefinedError(
-            f"q = {q:g} is below the first probability of the table, {p[0]:g}: a lower bound "
-            "needs a smaller one."
+            f"q = {q:g} is below the first probability of the table, {p[0]:g}. Add smaller "
+            "probabilities to the table."
         )
     low = float(x[:, np.searchsorted(p, q, side="right") - 1].max())
     values = np.unique(x)
@@ -185,7 +186,7 @@ def frechet_max_table(
 
 
 def _with_certain(terms: Terms) -> tuple[Marginals, float]:
-    """Uncertain laws, and the largest term without spread (−∞: there is none)."""
+    """Return the uncertain terms, and the largest term without spread (−∞ if there is none)."""
     center, spread = locations(terms)
     sure = center[spread == 0]
     largest = float(sure.max()) if len(sure) else -math.inf
@@ -225,24 +226,24 @@ class Interval:
     high: float
 
 
-class BoundsAlgebra:
+class BoundsAlgebra(Algebra[Interval]):
     r"""Operations of an execution graph on intervals; an ``Algebra``.
 
-    Each leaf gets the central interval that holds it with probability
-    :math:`1 - (1 - level)/u`, u the number of uses; by Bonferroni's inequality all of them hold
-    together with probability ``level``, and with them every sum, maximum and increasing function.
-    A name asked for by ``leaf`` is one quantity with one interval; every call of ``repeated`` is a
-    use of its own, and bounds its sum as a whole (by expected shortfalls).
+    Each leaf gets the central interval that contains it with probability
+    :math:`1 - (1 - level)/u`, u being the number of uses. By Bonferroni's inequality all intervals
+    are valid together with probability ``level``, and so is every sum, maximum and increasing
+    function of them. A name that ``leaf`` returns is one quantity with one interval. Every call of
+    ``repeated`` is a separate use, and bounds its sum as a whole (by expected shortfalls).
 
-    Wide: no error cancels another, and the more leaves there are the wider each becomes. For a
-    plain sum `band` is sharp. `graph_band` counts the uses for you.
+    Wide: errors do not cancel, and with more leaves each interval becomes wider. For a plain sum
+    `band` is sharp. `graph_band` counts the uses.
 
     Attributes
     ----------
     used : int
         Uses so far.
     confidence : float
-        Probability with which all intervals handed out so far hold together. It falls below
+        Probability that all intervals returned so far are valid together. It falls below
         ``level`` if there are more uses than announced.
 
     Parameters
@@ -252,8 +253,7 @@ class BoundsAlgebra:
     level : float
         In (0, 1).
     uses : int, optional
-        How many leaves and repetitions the graph will ask for; as many as there are terms if not
-        given.
+        Number of leaves and repetitions in the graph; by default the number of terms.
 
     Raises
     ------
@@ -274,20 +274,18 @@ class BoundsAlgebra:
 
     @property
     def confidence(self) -> float:
-        """Probability with which all intervals so far hold together."""
+        """Probability that all intervals so far are valid together."""
         return max(0.0, 1.0 - self.used * self._share)
 
     def leaf(self, name: str) -> Interval:
-        """Return the interval of one quantity; the same at every call."""
         if name not in self._leaves:
             self._leaves[name] = self.repeated(name, 1)
         return self._leaves[name]
 
     def repeated(self, name: str, count: int) -> Interval:
-        """Return the interval of the sum of ``count`` further instances."""
         if name not in self._index:
             known = describe_names(list(self._index), wanted=name)
-            raise InputError(f"no term is called {name!r}. Terms: {known}.")
+            raise InputError(f"no term is named {name!r}. Terms: {known}.")
         self.used += 1
         term = self._terms.take([self._index[name]])
         m = Marginals.of(term)
@@ -299,38 +297,32 @@ class BoundsAlgebra:
         return Interval(finite(low, term), finite(high, term))
 
     def constant(self, value: float) -> Interval:
-        """Return a time that is certain."""
         return Interval(value, value)
 
     def total(self, parts: Sequence[Interval]) -> Interval:
-        """Return the interval of the sum."""
         return Interval(sum(p.low for p in parts), sum(p.high for p in parts))
 
     def scaled(self, x: Interval, factor: float) -> Interval:
-        """Return the interval of x times a certain number."""
         return self.product(x, Interval(factor, factor))
 
     def maximum(self, parts: Sequence[Interval]) -> Interval:
-        """Return the interval of the larger."""
         if not parts:
-            raise InputError("the maximum of nothing is not defined. Give at least one branch.")
+            raise InputError("a maximum needs at least one branch, got none.")
         return Interval(max(p.low for p in parts), max(p.high for p in parts))
 
     def product(self, x: Interval, y: Interval) -> Interval:
-        """Return the interval of the product; 0 times infinity is 0."""
         corners = [
             a * b if a != 0 and b != 0 else 0.0 for a in (x.low, x.high) for b in (y.low, y.high)
         ]
         return Interval(min(corners), max(corners))
 
     def apply(self, x: Interval, function: Callable[[Floats], Floats]) -> Interval:
-        """Return the interval of an increasing function of x."""
         low, high = function(np.array([x.low, x.high]))
         return Interval(float(low), float(high))
 
 
 def _upper(m: Marginals, count: int, alpha: float) -> float:
-    """Value that the sum of ``count`` copies of one law exceeds with at most this probability."""
+    """Return a value that the sum of ``count`` copies exceeds with at most probability alpha."""
     t = standard_isf(np.asarray([alpha / count, alpha]), m.df)
     bound = count * float(m.quantile(t[:1])[0])
     if count > 1 and m.tail_is_finite:
@@ -342,11 +334,11 @@ def _upper(m: Marginals, count: int, alpha: float) -> float:
 def graph_band(
     terms: Terms, evaluate: Callable[[BoundsAlgebra], Interval], level: float
 ) -> Interval:
-    r"""Interval that holds the result of a graph with at least this probability.
+    r"""Return an interval that contains the result of a graph with at least this probability.
 
-    Definition: interval arithmetic over leaves that hold together with probability ``level``
+    Definition: interval arithmetic over leaves that are valid together with probability ``level``
     (`BoundsAlgebra`). The graph is evaluated twice: first to count its leaves.
-    Misleads as a forecast: it holds whatever the dependence and is wide.
+    Misleads as a forecast: it is valid for any dependence and therefore wide.
 
     Parameters
     ----------

@@ -1,23 +1,23 @@
-r"""The law of each term alone, and how large a quantile their sum can be under any dependence.
+r"""The distribution of each term, and the largest quantile of their sum under any dependence.
 
 Every term is an increasing function of a standard variable T (normal or Student t): exp(c + s T) or
 c + s T. A lower bound for a sum is an upper bound for the sum of the negatives, so a set of
-marginals can be turned round (``sign`` −1); T is symmetric, so −X is an increasing function of −T.
+marginals can be negated (``sign`` −1); T is symmetric, so −X is an increasing function of −T.
 
-The largest quantile that a sum of given marginals can have is approached from both sides.
+The largest quantile of a sum of given marginals is approached from both sides.
 
-From inside: a dependence that attains the value is built. The tail of every summand is cut into
-cells of equal probability, each represented by its smallest value, and columns are rearranged until
-each is oppositely ordered to the sum of the others, so that all rows have nearly the same sum. The
-smallest row sum is a quantile that some dependence exceeds.
+From inside: build a dependence that attains the value. The tail of every summand is cut into cells
+of equal probability, each represented by its smallest value. Columns are rearranged until each is
+oppositely ordered to the sum of the others, so that all rows have nearly the same sum. The smallest
+row sum is a quantile that some dependence exceeds.
 
 From outside: for any thresholds r and any D > 0 the functions min((x − r_i)⁺ / D, 1) sum to at
 least 1 wherever the sum of the x_i reaches Σ r_i + D, so that
 
 .. math:: P(S \ge \sum_i r_i + D) \le \frac1D \sum_i \int_{r_i}^{r_i + D} P(X_i > x) \, dx
 
-whatever the dependence. D → 0 is the union bound, D → ∞ the sum of the expected shortfalls; the
-thresholds of the best bound have P(X_i > r_i) − P(X_i > r_i + D) the same for all i.
+for any dependence. D → 0 is the union bound, D → ∞ the sum of the expected shortfalls. At the best
+thresholds P(X_i > r_i) − P(X_i > r_i + D) is the same for all i.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _standard_stop_loss(t: Floats, df: float) -> Floats:
 
 @dataclass(frozen=True, slots=True)
 class Marginals:
-    """Different laws, how often each occurs, and the sum of what is certain.
+    """Distinct distributions with their counts, and the sum of the certain terms.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class Marginals:
 
     @classmethod
     def of(cls, terms: Terms) -> Marginals:
-        """Collect the laws of the terms; equal ones become one law with more copies."""
+        """Collect the distributions of the terms; equal ones are merged, with more copies."""
         log = terms.kind == "log-ratio"
         center, spread = locations(terms)
         laws, at = np.unique(np.column_stack([center, spread]), axis=0, return_inverse=True)
@@ -117,7 +117,7 @@ class Marginals:
         return math.isinf(self.df) or (not self.log and self.df > 1)
 
     def negated(self) -> Marginals:
-        """Return the laws of the negatives."""
+        """Return the distributions of the negatives."""
         return replace(self, offset=-self.offset, sign=-self.sign)
 
     def quantile(self, t: Floats) -> Floats:
@@ -155,7 +155,7 @@ class Marginals:
         if self.tail_is_finite:
             return self.stop_loss(t) - self.stop_loss(end)
         rate = self.sign * self.spread if self.log else np.zeros(len(self))
-        if self.sign < 0:  # beyond, what is left of a time is nothing
+        if self.sign < 0:  # beyond, the time is 0
             end = np.minimum(end, t + 40 / np.maximum(-rate, 1e-300))
         # ∫ P(T > τ) dx(τ) with τ = sinh v, which makes a tail of any weight short.
         half = (np.arcsinh(end) - np.arcsinh(t)) / 2
@@ -175,7 +175,7 @@ class Marginals:
         return standard_sf(self.sign * (v - self.center) / self.spread, self.df)
 
     def take(self, index: NDArray[np.integer[Any]]) -> Marginals:
-        """Return some of the laws, without what is certain."""
+        """Return some of the distributions, without the certain terms."""
         return replace(
             self,
             center=self.center[index],
@@ -193,11 +193,11 @@ def locations(terms: Terms) -> tuple[Floats, Floats]:
     return terms.centre(), np.asarray(scale * terms.spread, dtype=float)
 
 
-# Checks of what bounds are asked for, and of bounds that no number can hold.
+# Checks of the input of bounds, and of bounds that overflow.
 
 
 def number(value: object) -> float:
-    """Return a value as a number; NaN where it is none."""
+    """Return a value as a number, or NaN."""
     try:
         return float(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
@@ -213,19 +213,19 @@ def open_unit(name: str, value: object) -> float:
 
 
 def finite(value: float, terms: Terms) -> float:
-    """Return a bound; refuse one that no number can hold."""
+    """Return a bound; refuse an overflow."""
     if not math.isfinite(value):
         raise too_large(terms)
     return value
 
 
 def too_large(terms: Terms) -> NotDefinedError:
-    """Return the error for terms so wide that no number can hold a bound."""
+    """Return the error for terms so wide that a bound overflows."""
     at = int(np.argmax(terms.spread))
     return NotDefinedError(
-        f"a bound is beyond the largest floating-point number; the largest spread is "
-        f"{terms.spread[at]:g}, of {terms.ids[at]}, df {terms.df:g}. Look at the error model of "
-        "that class, or at terms with Student t tails: the more there are, the less they bound."
+        f"a bound is beyond the largest floating-point number. The largest spread is "
+        f"{terms.spread[at]:g}, of {terms.ids[at]}, df {terms.df:g}. Check the error model of that "
+        "class, and the number of terms with Student t tails, which widen the bounds."
     )
 
 
@@ -246,7 +246,7 @@ def columns(*values: ArrayLike) -> list[Floats]:
 
 
 def refuse(x: Floats, bad: NDArray[np.bool_], name: str, wanted: str) -> None:
-    """Raise for the first rows that are marked, or not finite."""
+    """Raise for the first rows that are marked or not finite."""
     bad = bad | ~np.isfinite(x)
     if bad.any():
         rows = np.flatnonzero(bad)
@@ -256,14 +256,14 @@ def refuse(x: Floats, bad: NDArray[np.bool_], name: str, wanted: str) -> None:
         )
 
 
-_BLOCKS = 32  # columns to rearrange; more summands are joined, which a dependence may do
+_BLOCKS = 32  # columns to rearrange; more summands are joined, which also is a dependence
 _SWEEPS = 100  # over all columns, at most
 _CELLS = 1 << 13  # at most, of the tail of a summand
-_MOST = 1e280  # stands for more, where less is on the safe side
+_MOST = 1e280  # cap of larger values, where less is a valid bound
 _EFFORT = 50_000_000  # values of quantile functions at a time
 _ROUNDING = 1e-12  # of a difference of sums, against their summands
 _POINTS = 20  # values of u to try, densest where it is nearly alpha
-_CAPPED = 24  # summands whose dual function is capped; of the others the tail is small against D
+_CAPPED = 24  # summands with a capped dual function; the tails of the others are small against D
 
 
 def rearrange(values: Floats) -> Floats:
@@ -332,8 +332,8 @@ def inside(m: Marginals, alpha: float, *, outer: float, tolerance: float) -> flo
     outer : float
         No dependence goes beyond this value.
     tolerance : float
-        The cells become finer until the result is as near to ``outer``, as a share of it, or the
-        effort is spent.
+        The cells become finer until the result is within this share of ``outer``, or the effort
+        is spent.
 
     Returns
     -------
@@ -353,7 +353,7 @@ def inside(m: Marginals, alpha: float, *, outer: float, tolerance: float) -> flo
 
 
 def outside(m: Marginals, alpha: float) -> float:
-    """Return a value that the sum exceeds with at most probability alpha, whatever the dependence.
+    """Return a value that the sum exceeds with at most probability alpha, for any dependence.
 
     Parameters
     ----------
@@ -373,7 +373,7 @@ def outside(m: Marginals, alpha: float) -> float:
     m = replace(m.take(order), offset=m.offset)
     if m.copies == 1:
         return m.offset + float(m.quantile(_isf(alpha, m))[0])
-    # What is too large for a number bounds nothing, and is passed over.
+    # A bound that overflows is useless and skipped.
     with np.errstate(over="ignore", invalid="ignore"):
         return m.offset + min(_dual(m, alpha), _one_against_the_rest(m, alpha))
 
@@ -383,7 +383,7 @@ def _isf(probability: float, m: Marginals) -> Floats:
 
 
 def _tail_size(m: Marginals, alpha: float) -> Floats:
-    """How far the tail of each law reaches, with a limit that sums of it stay below."""
+    """Return the reach of each tail, limited so that sums do not overflow."""
     reach = m.quantile(_isf(alpha / 8, m)) - m.quantile(_isf(alpha, m))
     return np.asarray(np.minimum(reach, _MOST))
 
@@ -426,9 +426,9 @@ def _dual(m: Marginals, alpha: float) -> float:
 class _SmallTerms:
     """Many smaller summands, each with the uncapped dual function (x − r)⁺ / D.
 
-    Where that has no finite mean, each is cut off at its β-quantile, and as much of alpha as any of
-    them exceeds that is spent: ``alpha`` is what is left. All that matters then is their
-    comonotonic sum C; its integral is that of a step function above the true one.
+    Without a finite mean each is cut off at its β-quantile. The probability that any exceeds it is
+    taken from alpha; ``alpha`` is the rest. The bound then depends only on their comonotonic sum C;
+    its integral is that of a step function above the true one.
     """
 
     def __init__(self, m: Marginals, alpha: float) -> None:
@@ -469,7 +469,7 @@ def _with_thresholds(m: Marginals, rest: _SmallTerms, u: Floats) -> Floats:
     def surplus(t: Floats, d: Floats) -> Floats:
         return np.asarray(m.excess(t, d[:, None]) @ m.count + excess - alpha * d)
 
-    # D for which the thresholds that are best for it spend all of alpha, by bisection.
+    # D at which its best thresholds spend all of alpha, by bisection.
     scale = np.log(np.maximum(m.count @ _tail_size(m, alpha) + excess, 1e-300))
     low, high = scale - 14, scale + 10
     above = np.broadcast_to(standard_isf(u, m.df)[:, None], (len(u), len(m)))
@@ -487,7 +487,7 @@ def _with_thresholds(m: Marginals, rest: _SmallTerms, u: Floats) -> Floats:
             below, above = np.where(rising, lower, below), np.where(rising, above, upper)
     d = np.exp(high)
     t = _thresholds(m, u, d, below, above, 8 if nested else 15)[1]
-    # Wide spreads lead to thresholds so far out that the surplus is only what rounding leaves.
+    # With wide spreads thresholds are so far out that the surplus is only rounding.
     valid = surplus(t, d) <= -_ROUNDING * (np.abs(m.quantile(t)) @ m.count)
     # Newton from the right: the surplus is concave in D, so every step stays on the valid side.
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""What is known of a predictor's errors: bias and spread per kernel class, and what they share."""
+"""Models of a predictor's errors: bias and spread per kernel class, and their correlation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from errcomp.tables.frames import is_missing, to_eager
 if TYPE_CHECKING:
     from errcomp.tables import Kernels
 
-#: Time of a kernel of which nothing is known but that it is small; its logarithm exists.
+#: Time of a small kernel without an error model; above 0, for its logarithm.
 _NOTHING = 1e-300
 
 
@@ -38,9 +38,9 @@ class ClassError(Document):
         predicted) for log-ratio, of measured / predicted − 1 for relative, of measured − predicted
         (in the table's unit) for absolute errors.
     n, n_clusters : int
-        Rows and devices (or runs) it was estimated from; 0 where it was given.
+        Rows and devices (or runs) of the estimate; 0 if it was given.
     size : float
-        Predicted time at which the spread holds, where spreads depend on size; else NaN.
+        Predicted time at which the spread is valid, if spreads depend on size; else NaN.
     """
 
     bias: float
@@ -57,32 +57,32 @@ class ErrorModel(Document):
     Attributes
     ----------
     classes : mapping of str to ClassError
-        Bias and spread per class; ``"(not modelled)"`` stands for kernels predicted as 0 or below
-        what can be measured: their time in units of the run's modelled time.
+        Bias and spread per class. ``"(not modelled)"`` stands for kernels predicted as 0 or too
+        short to measure; its errors are relative to the run's modelled time.
     kind : {"log-ratio", "relative", "absolute"}
         Scale of bias and spread.
     other : ClassError, optional
-        For classes that are not in ``classes``; without it such a class is an error.
+        Error of classes that are not in ``classes``; without it such a class raises an error.
     floor : float
-        Predictions below it count as not modelled (where they are less than 1 % of the run).
+        Predictions below it count as not modelled (if they are less than 1 % of the run).
     size_exponent : float
-        γ of spread ∝ (predicted / size)^−γ: small kernels err more. 0: no dependence.
+        γ of spread ∝ (predicted / size)^−γ: small kernels have larger errors. 0: no dependence.
     components : Components, optional
-        What errors share, for the correlation "estimated".
+        Correlation of errors, for "estimated".
     tails : Tails
         Shape of the totals' errors under "estimated".
     n_runs : int
-        Runs it was fitted to; 0 where it was given.
+        Runs of the fit; 0 if it was given.
     devices : tuple of str
         Devices of these runs.
     unit : str, optional
-        Unit of the times it was fitted to; tables in another one are refused.
+        Unit of the times of the fit; tables in another unit are refused.
 
     Raises
     ------
     InputError
         A spread is negative, a relative bias is below −1, a size is not positive, a number is not
-        finite, the kind is unknown, or absolute errors are to depend on size.
+        finite, the kind is unknown, or absolute errors have a size_exponent.
 
     Examples
     --------
@@ -127,12 +127,18 @@ class ErrorModel(Document):
         Raises
         ------
         InputError
-            The class is unknown and nothing is known of other classes.
+            The class is unknown, and there is no error for other classes.
+
+        Examples
+        --------
+        >>> model = ErrorModel({"gemm": ClassError(0.0, 0.1)}, other=ClassError(0.0, 0.3))
+        >>> model.error("gemm").spread, model.error("softmax").spread
+        (0.1, 0.3)
         """
         error = self.classes.get(name, self.other)
         if error is None:
             raise InputError(
-                f"no error is known of kernel class {name!r}. Classes: "
+                f"no error for kernel class {name!r}. Classes: "
                 f"{describe_names(sorted(self.classes), wanted=name)}. "
                 'Add it, or "*" for all other classes.'
             )
@@ -144,16 +150,25 @@ class ErrorModel(Document):
         Parameters
         ----------
         kernels : Kernels
-            Predictions; what was measured is not looked at.
+            Predictions; measurements are ignored.
         correlation : Correlation
-            What their errors share.
+            Assumption on the correlation of their errors.
 
         Raises
         ------
         InputError
             A prediction is missing, a run is predicted to take no time, a class is unknown, the
-            table has another unit than the model, or "estimated" is asked of a model that was not
+            units of table and model differ, or "estimated" is used with a model that was not
             fitted.
+
+        Examples
+        --------
+        >>> from errcomp import Kernels
+        >>> from errcomp.propagation import correlation
+        >>> kernels = Kernels({"kernel": ["gemm"], "count": [32], "predicted": [1.0]}, unit="ms")
+        >>> terms = given_errors(0.1).terms(kernels, correlation("independent"))
+        >>> terms.value.tolist(), terms.count.tolist(), terms.spread.tolist()
+        ([1.0], [32], [0.1])
         """
         self._same_unit(kernels)
         if self.kind == "absolute":
@@ -161,7 +176,8 @@ class ErrorModel(Document):
             labels, value = kernels.kernel_class.astype(np.str_), kernels.predicted
             below = np.zeros(len(kernels), dtype=bool)
         else:
-            # Of a small kernel more is known than that it is small, if there is nothing else.
+            # Without a spread for kernels that are not modelled, small predictions count as they
+            # are.
             parts = prepare(kernels, self.floor if NOT_MODELLED in self.classes else 0.0)
             labels, value, below = parts.labels, parts.value, parts.below
         names, index = np.unique(labels, return_inverse=True)
@@ -183,7 +199,7 @@ class ErrorModel(Document):
             value=value,
             count=kernels.count,
             bias=bias,
-            # Of a Student t of the same standard deviation.
+            # The scale of a Student t with the same standard deviation.
             spread=spread * tail_scale(correlation.df),
             levels=levels,
             matrix=correlation.matrix,
@@ -195,8 +211,8 @@ class ErrorModel(Document):
     def _same_unit(self, kernels: Kernels) -> None:
         if self.unit is not None and kernels.unit is not None and self.unit != kernels.unit:
             raise InputError(
-                f"{kernels.prefix}the kernels are in {kernels.unit}, the errors were fitted to "
-                f"times in {self.unit}. Use one unit."
+                f"{kernels.prefix}the kernels are in {kernels.unit}, but the errors were fitted to "
+                f"times in {self.unit}. Convert the kernels."
             )
 
     def _error_or_nothing(self, name: str) -> ClassError:
@@ -206,7 +222,7 @@ class ErrorModel(Document):
 
 
 def _check(name: str, error: ClassError, kind: Kind) -> None:
-    """Refuse numbers that are no error of a class."""
+    """Refuse impossible numbers of a class."""
     for what in ("bias", "spread"):
         value = getattr(error, what)
         if not is_number(value) or not math.isfinite(value):
@@ -218,19 +234,18 @@ def _check(name: str, error: ClassError, kind: Kind) -> None:
         )
     if kind == "relative" and error.bias < -1:
         raise InputError(
-            f"bias of {name} must be at least -1 (measured / predicted - 1 of a kernel that takes "
-            f"no time), got {error.bias!r}"
+            f"bias of {name} must be at least -1 (a kernel that takes no time), got {error.bias!r}"
         )
     if not math.isnan(error.size) and not 0 < error.size < math.inf:
         raise InputError(f"size of {name} must be a positive time, got {error.size!r}")
 
 
-#: Stands for every class that is not named.
+#: Name of all other classes.
 _OTHERS = "*"
 
 
 def given_errors(spread: float, bias: float = 0.0, *, kind: Kind = "log-ratio") -> ErrorModel:
-    """Return the same error for kernels of every class.
+    """Return an error model with the same error for every class.
 
     Parameters
     ----------
@@ -262,7 +277,7 @@ def read_errors(path: str | PathLike[str], *, kind: Kind = "log-ratio") -> Error
     Parameters
     ----------
     path : path
-        CSV, Parquet, JSON or JSON lines. The class ``*`` stands for all that are not named.
+        CSV, Parquet, JSON or JSON lines. The class ``*`` stands for all other classes.
     kind : {"log-ratio", "relative", "absolute"}
         Scale of the errors in the file.
 
@@ -275,6 +290,14 @@ def read_errors(path: str | PathLike[str], *, kind: Kind = "log-ratio") -> Error
     InputError
         The file cannot be read, a column is missing, a class is named twice, a spread is negative
         or a number is not finite.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "errors.csv"
+    >>> _ = path.write_text("kernel_class,spread\ngemm,0.1\n*,0.3\n")
+    >>> read_errors(path).error("softmax").spread
+    0.3
     """
     from errcomp.readers.plain import read_frame
 
@@ -286,8 +309,8 @@ def read_errors(path: str | PathLike[str], *, kind: Kind = "log-ratio") -> Error
     for name in ("kernel_class", "spread"):
         if name not in frame.columns:
             raise InputError(
-                f"{path}: no column {name!r}. Errors are given by kernel_class, spread and bias; "
-                f"columns found: {', '.join(frame.columns)}"
+                f"{path}: no column {name!r}. A file of errors has the columns kernel_class, "
+                f"spread and bias; got {', '.join(frame.columns)}"
             )
     every = np.ones(len(frame), dtype=bool)
     spread = numeric(frame, "spread", every, origin)
@@ -310,7 +333,7 @@ def read_errors(path: str | PathLike[str], *, kind: Kind = "log-ratio") -> Error
     for row, label in enumerate(labels):
         if str(label) in classes:
             raise InputError(
-                f"{path}: class {label!r} is named twice, the second time in "
+                f"{path}: class {label!r} occurs twice, the second time in "
                 f"{origin.word} {origin.rows[row]}. Give one row per class."
             )
         classes[str(label)] = ClassError(float(bias[row]), float(spread[row]))

@@ -1,4 +1,4 @@
-"""How much of the error is shared: components of the variance of measured runs, or assumptions."""
+"""Correlation of errors: estimated by variance components of measured runs, or assumed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from scipy import optimize, stats
 
 from errcomp.codec import Count, Coverage, Document, Field, Names, Part, Undefined, Within, key
-from errcomp.errors import InputError, offer
+from errcomp.errors import InputError, offer, renamed
 from errcomp.propagation.errors.residuals import LEVELS, Residuals, combine, same_kernel
 from errcomp.propagation.terms import EVERYTHING, Floats, Integers, Level, is_number
 
@@ -20,17 +20,20 @@ if TYPE_CHECKING:
 
     from errcomp.tables import Kernels
 
-__all__ = ["Components", "Interval", "estimate_components"]
+__all__ = [
+    "Components",
+    "Interval",
+]
 
 
-_BLOCKS = 40  # so many times at most is everything fitted anew
+_BLOCKS = 40  # at most this number of fits
 _KERNEL = LEVELS.index("kernel")
-_NOTHING = 1e-12  # of the largest sum of weights: no pairs, but for rounding
+_NOTHING = 1e-12  # of the largest sum of weights: below it there are no pairs, only rounding
 
 
 @dataclass(frozen=True, slots=True)
 class Interval(Document):
-    """A correlation with its interval; NaN where no pair of kernels shows it."""
+    """A correlation with its interval; NaN without pairs of kernels."""
 
     KEYS: ClassVar = (key("correlation", "value"), "low", "high")
 
@@ -71,21 +74,22 @@ class Components(Document):
     Attributes
     ----------
     levels : tuple of Interval
-        Correlation of two kernels of one run that share this and nothing finer (`LEVELS`): only
-        the run; their class; what the predictor cannot tell apart; the row, 1 by definition. No
-        interval where no two kernels of the runs are that much alike.
+        Correlation of two kernels of a run by their finest common level (`LEVELS`): the run; the
+        class; the same prediction of the same kernel; the row (1 by definition). No interval if no
+        two kernels have this as their finest common level.
     device, device_class : Interval
-        Correlation of kernels of *different* runs on one device, of different and of one class:
-        how much of what a run shares lies in its device. Not needed for the total of one run.
+        Correlation of kernels of *different* runs on one device, of different classes and of one
+        class: the part of a run's common error that is due to its device. Not needed for the total
+        of a single run.
     scale : float
-        Factor on the spreads of the classes: the spread as it enters totals, where long kernels
-        count more, over the spread as it enters a class.
+        Factor on the spreads of the classes: the spread within totals, where long kernels count
+        more, over the spread within a class.
     confidence : float or None
         Confidence of the intervals; None if there are none.
     n, n_clusters : int
         Rows and independent clusters (devices, or runs).
     cluster : str
-        What the clusters are.
+        Kind of the clusters: device or run.
     """
 
     KEYS: ClassVar = (
@@ -117,14 +121,15 @@ class Components(Document):
         return {name: float(max(step, 0.0)) for name, step in zip(LEVELS, steps, strict=True)}
 
 
+@renamed(confidence="level")
 def estimate_components(
     errors: Residuals,
     fit: Callable[[Residuals], tuple[Floats, Floats, Floats]],
     *,
     cluster: str,
-    confidence: float | None = 0.9,
+    level: float | None = 0.9,
 ) -> Components:
-    r"""Estimate correlations by moments weighted with time.
+    r"""Estimate correlations by time-weighted moments.
 
     With residuals r, shares of the run's time w and spreads s of the class, the correlation of
     kernels whose finest common level is l is
@@ -132,13 +137,13 @@ def estimate_components(
     .. math::
         \hat C_l = \sum_{(i,j) \in l} w_i w_j r_i r_j \Big/ \sum_{(i,j) \in l} w_i w_j s_i s_j
 
-    over all pairs (i, j) of that kind within a run: sums over pairs are differences of squared
-    group sums, so that it takes O(n). The variance of a run's total is the same weighted sum, so
-    that what is estimated is what is needed: over all runs the mean of the propagated variances is
-    that of the squared errors, except for truncation. Correlations that decrease from coarse to
-    fine are pooled (isotonic regression with the weights of the denominators), negative ones are
-    set to 0. Where no run has two rows that the predictor cannot tell apart, they are taken to err
-    alike: it repeats its mistake.
+    over all pairs (i, j) of that kind within a run. Sums over pairs are differences of squared
+    group sums, so it takes O(n). The variance of a run's total is the same weighted sum, so the
+    estimate matches its use: over all runs the mean propagated variance equals the mean squared
+    error, except for truncation. Correlations that decrease from coarse to fine are pooled
+    (isotonic regression with the weights of the denominators); negative ones are set to 0. If no
+    run has two rows that are the same to the predictor, their correlation is taken as 1: it repeats
+    its error.
 
     Parameters
     ----------
@@ -148,9 +153,9 @@ def estimate_components(
         From residuals to relative residual, share of the run's corrected time and spread of the
         class, each of shape (n,). Called again without each cluster.
     cluster : str
-        What the clusters are: ``"device"`` or ``"run"``.
-    confidence : float or None
-        Confidence of the intervals; None: no intervals.
+        Kind of the clusters: ``"device"`` or ``"run"``.
+    level : float or None
+        Nominal coverage of the intervals; None: no intervals.
 
     Returns
     -------
@@ -159,12 +164,11 @@ def estimate_components(
     Notes
     -----
     Equals the ANOVA estimator, and REML, where the design is balanced and all weights and spreads
-    are equal. Residuals are those of predictions for a device that is new: what the runs of a
-    device share carries the uncertainty of locations estimated from D devices, a factor of
-    D / (D − 1). The
-    intervals are delete-one-cluster jackknives (delete a group of clusters beyond 40), everything
-    fitted anew, with t quantiles. In simulations with 4 and 8 devices those at 90 % covered 85 to
-    92 %.
+    are equal. Residuals are those of predictions for a new device: the common error of a
+    device's runs includes the uncertainty of locations estimated from D devices, a factor of
+    D / (D − 1). The intervals are delete-one-cluster jackknives (beyond 40 clusters, groups of them
+    are deleted) that repeat the whole fit, with t quantiles. In simulations with 4 and 8 devices
+    90 % intervals covered 85 to 92 %.
 
     References
     ----------
@@ -174,15 +178,15 @@ def estimate_components(
     top, base = _ratios(errors, *fit(errors))
     levels = len(LEVELS)
     raw = _isotonic(top[:levels], base[:levels])
-    # Predictions without any error have no correlation to speak of.
+    # Predictions without error have no correlation.
     scale = float(raw[-1]) or 1.0
     raw[-1] = scale
     seen = base > _NOTHING * float(base.max())
     value = np.append(raw / scale, _correlations(top, base)[levels:])
     low = high = np.full(len(base), math.nan)
-    if confidence is not None and len(errors.clusters) > 1:
-        low, high = _jackknife(errors, fit, confidence)
-    seen[levels - 1] = False  # a row with itself: 1 by definition, and no estimate
+    if level is not None and len(errors.clusters) > 1:
+        low, high = _jackknife(errors, fit, level)
+    seen[levels - 1] = False  # a row with itself: 1 by definition, not an estimate
     rows = zip(value, np.where(seen, low, math.nan), np.where(seen, high, math.nan), strict=True)
     *within, other, same = (Interval(float(v), float(a), float(b)) for v, a, b in rows)
     if cluster == "run":
@@ -192,7 +196,7 @@ def estimate_components(
         device=other,
         device_class=same,
         scale=math.sqrt(scale),
-        confidence=confidence,
+        confidence=level,
         n=len(errors.y),
         n_clusters=len(errors.clusters),
         cluster=cluster,
@@ -208,9 +212,9 @@ def _correlations(top: Floats, base: Floats) -> Floats:
 
 
 def _jackknife(
-    errors: Residuals, fit: Callable[[Residuals], tuple[Floats, Floats, Floats]], confidence: float
+    errors: Residuals, fit: Callable[[Residuals], tuple[Floats, Floats, Floats]], level: float
 ) -> tuple[Floats, Floats]:
-    """Return the ends of the intervals of all ratios; NaN where one cluster alone has pairs."""
+    """Return the ends of the intervals of all ratios; NaN if only one cluster has pairs."""
     blocks = min(len(errors.clusters), _BLOCKS)
     without = []
     for i in range(blocks):
@@ -218,7 +222,7 @@ def _jackknife(
         without.append(_correlations(*_ratios(part, *fit(part))))
     deviations = (np.array(without) - np.mean(without, axis=0)) ** 2
     error = np.sqrt((blocks - 1) / blocks * deviations.sum(axis=0))
-    half = float(stats.t.ppf((1 + confidence) / 2, blocks - 1)) * error
+    half = float(stats.t.ppf((1 + level) / 2, blocks - 1)) * error
     centre = _correlations(*_ratios(errors, *fit(errors)))
     return np.clip(centre - half, -1, 1), np.clip(centre + half, -1, 1)
 
@@ -251,8 +255,8 @@ def _squares(errors: Residuals, x: Floats) -> Floats:
 def _isotonic(top: Floats, base: Floats) -> Floats:
     """Return the ratios top / base made increasing, and not negative.
 
-    A level that no two kernels share has the ratio of the level above it; the kernel that of the
-    row below it.
+    A level without pairs gets the ratio of the next coarser level; the level of the kernel that of
+    the row, the next finer one.
     """
     known = base > _NOTHING * float(base.max())
     out = np.zeros(len(top))
@@ -265,7 +269,7 @@ def _isotonic(top: Floats, base: Floats) -> Floats:
     return np.maximum(out, 0.0)
 
 
-#: Names of the assumptions, from the least to the most that errors share; unknown is none of them.
+#: Names of the assumptions, from least to most correlated; "unknown" assumes nothing.
 ASSUMPTIONS = (
     "independent",
     "repeats",
@@ -276,13 +280,13 @@ ASSUMPTIONS = (
     "matrix",
     "unknown",
 )
-#: Those with a correlation that can be set, and the level it is at.
+#: Assumptions with a correlation that can be set, and its level.
 _LEVEL = {"repeats": "kernel", "classes": "class", "devices": "device"}
 
 
 @dataclass(frozen=True, slots=True)
 class Correlation:
-    """What the errors of kernels share; made by `correlation`.
+    """Assumption on the correlation of kernel errors; made by `correlation`.
 
     Attributes
     ----------
@@ -314,13 +318,22 @@ class Correlation:
         ------
         InputError
             "estimated" without components, or a matrix of another size than the table.
+
+        Examples
+        --------
+        >>> from errcomp import Kernels
+        >>> from errcomp.propagation import correlation, given_errors
+        >>> columns = {"kernel": ["a", "b"], "kernel_class": ["gemm"] * 2, "predicted": [1.0, 2.0]}
+        >>> terms = given_errors(0.1).terms(Kernels(columns), correlation("classes", 0.5))
+        >>> [level.share for level in terms.levels]
+        [0.5]
         """
         if self.matrix is not None:
             if len(self.matrix) != len(labels):
                 raise InputError(
-                    f"the correlation matrix has {len(self.matrix)} rows, run {kernels.runs[0]!r} "
-                    f"has {len(labels)} kernels. Give one row per kernel of the run, in the order "
-                    "of the table; one run at a time."
+                    f"the correlation matrix has {len(self.matrix)} rows, but run "
+                    f"{kernels.runs[0]!r} has {len(labels)} kernels. Give one row per kernel, in "
+                    "the order of the table, for a single run."
                 )
             return ()
         if self.name == "comonotonic":
@@ -345,13 +358,14 @@ class Correlation:
     ) -> tuple[Level, ...]:
         if components is None:
             raise InputError(
-                "estimated needs an error model fitted to measured runs (fit_errors, --train); "
-                "this one was given"
+                '"estimated" needs an error model fitted to measured runs (fit_errors, --train), '
+                "but "
+                "these errors were given"
             )
         device = combine(kernels.device if components.cluster == "device" else kernels.run)
         by_run = combine(device, kernels.run)
         by_class = combine(by_run, labels)
-        # All that is not modelled in a run errs as one.
+        # Kernels of a run that are not modelled share one error.
         same = np.where(below, -1, same_kernel(kernels))
         row = np.where(below, -1, combine(kernels.kernel))
         by_kernel = combine(by_class, same)
@@ -365,32 +379,33 @@ class Correlation:
 def correlation(
     name: str, share: float | None = None, *, matrix: Floats | None = None, df: float = math.inf
 ) -> Correlation:
-    """Return an assumption on the correlation of kernel errors by its name.
+    """Return an assumption on the correlation of kernel errors.
 
     Parameters
     ----------
     name : str
-        * ``"independent"``: every instance errs on its own; errors cancel like 1/√N.
-        * ``"repeats"``: instances of the same kernel share their error, different kernels do not:
-          what a deterministic predictor does when a layer repeats.
+        * ``"independent"``: every instance has its own error; errors cancel like 1/√N.
+        * ``"repeats"``: instances of the same kernel share their error, different kernels do not,
+          as with a deterministic predictor and repeated layers.
         * ``"classes"``, ``"devices"``: kernels of one class (on one device) share their error.
         * ``"estimated"``: shares estimated from measured runs (variance components).
-        * ``"comonotonic"``: one common factor; all errors go the same way, nothing cancels.
-        * ``"matrix"``: given.
-        * ``"unknown"``: nothing is assumed; only bounds hold.
+        * ``"comonotonic"``: one common cause; all errors go the same way, nothing cancels.
+        * ``"matrix"``: a given matrix.
+        * ``"unknown"``: no assumption; only bounds.
     share : float, optional
         For repeats, classes and devices only: the intraclass correlation, in [0, 1]; by default 1.
     matrix : ndarray, shape (n, n), optional
         For "matrix": the correlation of the rows' errors, positive semi-definite.
     df : float
-        Degrees of freedom of a multivariate t in place of the normal, > 2. Not for "estimated",
+        Degrees of freedom of a multivariate t instead of the normal, > 2. Not for "estimated",
         which has its own tails.
 
     Raises
     ------
     InputError
         The name is unknown, the share is outside [0, 1] or the assumption has none, the degrees of
-        freedom do not exceed 2 or the assumption has its own, the matrix is no correlation matrix.
+        freedom do not exceed 2 or the assumption has its own, or the matrix is not a correlation
+        matrix.
 
     Examples
     --------
@@ -405,14 +420,13 @@ def correlation(
         raise InputError(f"degrees of freedom must exceed 2 (the variance must exist), got {df!r}")
     if name == "estimated" and not math.isinf(df):
         raise InputError(
-            f'"estimated" has the tails that were estimated; leave out the degrees of freedom, '
-            f"got {df!r}"
+            f'"estimated" has its own tails, got {df!r} degrees of freedom. Leave them out.'
         )
     if (matrix is None) == (name == "matrix"):
         raise InputError(
             'assumption "matrix" needs a matrix'
             if matrix is None
-            else f'a matrix was given with assumption {name!r}. Ask for "matrix".'
+            else f'a matrix was given with assumption {name!r}. Use "matrix".'
         )
     if matrix is not None:
         from errcomp.propagation.psd import check_correlation
@@ -422,12 +436,12 @@ def correlation(
 
 
 def correlations(wanted: str | Correlation | Sequence[str | Correlation]) -> list[Correlation]:
-    """Return the assumptions that were named, each once.
+    """Return the named assumptions.
 
     Raises
     ------
     InputError
-        There is none, one is unknown, or one is given twice.
+        No assumption, an unknown one, or one given twice.
     """
     if isinstance(wanted, str | Correlation):
         wanted = (wanted,)
@@ -437,16 +451,16 @@ def correlations(wanted: str | Correlation | Sequence[str | Correlation]) -> lis
         if name in names[:i]:
             raise InputError(f"assumption {name!r} is given twice. Give it once.")
     if not known:
-        raise InputError("no assumption on the correlation is given. Give at least one.")
+        raise InputError("no assumption on the correlation. Give at least one.")
     return known
 
 
 def _shares(name: str, share: float | None) -> dict[str, float]:
-    """Return the share at the level that an assumption is about."""
+    """Return the share at the level of an assumption."""
     if name not in _LEVEL:
         if share is not None:
             raise InputError(
-                f"{name} takes no correlation, got {share!r}. Those with one are: "
+                f"{name} takes no correlation, got {share!r}. Assumptions with one: "
                 f"{', '.join(_LEVEL)}."
             )
         return {}

@@ -1,4 +1,4 @@
-"""Fitting what is known of a predictor's errors to runs that were measured."""
+"""Fits a model of a predictor's errors to measured runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import optimize
 
-from errcomp.errors import InputError
+from errcomp.errors import InputError, renamed
 from errcomp.propagation.errors import ClassError, ErrorModel
 from errcomp.propagation.errors.components import Components, estimate_components
 from errcomp.propagation.errors.residuals import NOT_MODELLED, Residuals, residuals
@@ -21,12 +21,13 @@ from errcomp.propagation.errors.tails import (
     observe,
     variance_df,
 )
-from errcomp.propagation.terms import KINDS, Floats, Integers, Kind, check_kernels, is_number
+from errcomp.propagation.terms import KINDS, Floats, Integers, Kind, is_number
+from errcomp.tables.backends import kernels_in_memory
 
 if TYPE_CHECKING:
     from errcomp.tables import Kernels
 
-#: Of the measured times this share may be shorter than the floor below which a time says nothing.
+#: The floor, below which times carry no information, is this quantile of the measured times.
 _FLOOR_QUANTILE = 0.01
 #: Ratio of a run that was measured as 0; its logarithm exists.
 _NOTHING = 1e-12
@@ -45,38 +46,40 @@ class _Fit:
     exponent: float
 
 
+@renamed(confidence="level")
 def fit_errors(
-    kernels: Kernels,
+    kernels: Kernels | Any,
     *,
     kind: Kind = "log-ratio",
     by_size: bool = False,
-    confidence: float | None = 0.9,
+    level: float | None = 0.9,
 ) -> ErrorModel:
-    r"""Fit bias, spread and shared causes of a predictor's errors to measured runs.
+    r"""Fit bias, spread and correlation of a predictor's errors to measured runs.
 
-    Weights are shares of the run's predicted time, so that the error model is that of the time
-    that totals are made of. Per class c with ratios y = measured / predicted:
+    Weights are shares of the run's predicted time, so that the error model fits totals. Per class c
+    with ratios y = measured / predicted:
 
     * location: the weighted mean of each device, then Huber's estimate over devices;
-    * spread: the weighted root mean square of y / location − 1, the location taken from the
-      *other* devices, so that it is the error of a prediction for a device that is new;
-    * log-ratio: the log-normal of the same mean and variance, spread² = ln(1 + cv²),
+    * spread: the weighted root mean square of y / location − 1, with the location from the
+      *other* devices, so that it is the error of a prediction for a new device;
+    * log-ratio: the log-normal with the same mean and variance, spread² = ln(1 + cv²),
       bias = ln(location) − spread² / 2.
 
-    The spread is not robust on purpose: outliers are part of what totals do. How their errors are
-    distributed is estimated from those of the training runs' totals (`Tails`). What kernels share
-    is estimated by `estimate_components`.
+    The spread is not robust on purpose: outliers also occur in totals. The distribution of errors
+    is estimated from the totals of the training runs (`Tails`), correlations by
+    `estimate_components`.
 
     Parameters
     ----------
     kernels : Kernels
-        Predicted and measured kernels; runs that are not measured throughout are left out.
+        Predicted and measured kernels; runs with unmeasured kernels are left out.
     kind : {"log-ratio", "relative", "absolute"}
         Scale of the errors.
     by_size : bool
         Let the spread depend on the predicted time within a class (power law).
-    confidence : float or None
-        Of the intervals of the components; None: none are made, which is much faster.
+    level : float or None
+        Nominal coverage of the intervals of the components. None: no intervals, which is much
+        faster.
 
     Returns
     -------
@@ -86,11 +89,22 @@ def fit_errors(
     Raises
     ------
     InputError
-        No run has both predictions and measurements of all its kernels, they are of several tools,
-        most devices (or runs) were measured as 0, kind is unknown, the confidence is not in (0, 1),
-        or absolute errors are to depend on size.
+        No run has predictions and measurements of all its kernels, kernels are of several tools,
+        most devices (or runs) were measured as 0, kind is unknown, the level is not in (0, 1), or
+        `by_size` is used with absolute errors.
+
+    Examples
+    --------
+    >>> from errcomp import Kernels
+    >>> kernels = Kernels({"run": ["r1", "r2", "r3"], "kernel": ["gemm"] * 3,
+    ...                    "device": ["A", "B", "C"], "predicted": [1.0, 1.0, 1.0],
+    ...                    "measured": [1.1, 1.0, 0.9]})
+    >>> model = fit_errors(kernels, level=None)
+    >>> model.n_runs, 0.05 < model.error("gemm").spread < 0.3
+    (3, True)
     """
-    _check(kernels, kind, by_size, confidence)
+    kernels = kernels_in_memory(kernels)
+    _check(kernels, kind, by_size, level)
     positive = kernels.measured[np.isfinite(kernels.measured) & (kernels.measured > 0)]
     floor = float(np.quantile(positive, _FLOOR_QUANTILE)) if len(positive) else 0.0
     errors, word = residuals(kernels, kind, floor)
@@ -100,7 +114,7 @@ def fit_errors(
         refit = _fit(part, kind, by_size)
         return refit.residual, refit.weight, refit.of_row
 
-    components = estimate_components(errors, refitted, cluster=word, confidence=confidence)
+    components = estimate_components(errors, refitted, cluster=word, level=level)
     classes = {
         str(name): _class_error(
             kind,
@@ -128,25 +142,24 @@ def fit_errors(
     )
 
 
-def _check(kernels: Kernels, kind: Kind, by_size: bool, confidence: float | None) -> None:
-    check_kernels(kernels)
+def _check(kernels: Kernels, kind: Kind, by_size: bool, level: float | None) -> None:
     if kind not in KINDS:
         raise InputError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     if by_size and kind == "absolute":
         raise InputError(
-            "absolute errors cannot depend on size here: the rule is that the error relative to "
-            'the time falls with the time. Use kind="log-ratio" or "relative".'
+            "by_size is for errors relative to the time, not for absolute ones. Use "
+            'kind="log-ratio" or "relative".'
         )
-    if confidence is not None and not (is_number(confidence) and 0 < confidence < 1):
-        raise InputError(f"confidence must be between 0 and 1, or None, got {confidence!r}")
+    if level is not None and not (is_number(level) and 0 < level < 1):
+        raise InputError(f"level must be between 0 and 1, or None, got {level!r}")
 
 
 def _fit(errors: Residuals, kind: Kind, by_size: bool) -> _Fit:
     where = locate(errors, kind)
     if kind != "absolute" and where.overall <= 0:
         raise InputError(
-            "the kernels of most devices (or runs) were measured as 0 throughout. Errors are "
-            "relative to measured times: leave those devices out, or use absolute errors."
+            "all kernels of most devices (or runs) were measured as 0, but errors are relative to "
+            "measured times. Drop those devices, or use absolute errors."
         )
     if kind == "absolute":
         residual, weight = errors.y - where.of_row, errors.weight
@@ -165,7 +178,7 @@ def _class_error(kind: Kind, location: float, spread: float, **seen: Any) -> Cla
     """Express location and spread of measured / predicted on the scale of the kind."""
     if kind == "log-ratio":
         variance = math.log1p(spread**2)
-        # A class that was measured as 0 throughout has no logarithm; it adds nothing.
+        # A class that was always measured as 0 has no logarithm; it adds nothing.
         bias = math.log(max(location, 1e-300)) - variance / 2
         return ClassError(bias, math.sqrt(variance), **seen)
     if kind == "relative":
@@ -174,10 +187,10 @@ def _class_error(kind: Kind, location: float, spread: float, **seen: Any) -> Cla
 
 
 def _tails(errors: Residuals, fit: _Fit, components: Components, kind: Kind) -> Tails:
-    """Law of the totals' errors, each run against its propagated spread.
+    """Return the distribution of the totals' errors, relative to their propagated spread.
 
-    The errors stand as they will be used: on the scale and about the middle of the bands, the
-    locations taken from the other devices.
+    The errors are computed as they will be used: on the scale of the bands and around their middle,
+    with locations from the other devices.
     """
     runs = int(errors.run.max()) + 1
     error: Floats = np.bincount(errors.run, fit.weight * fit.residual, minlength=runs).astype(float)
@@ -199,17 +212,17 @@ def _tails(errors: Residuals, fit: _Fit, components: Components, kind: Kind) -> 
     cluster = np.zeros(runs, dtype=np.int64)
     cluster[errors.run] = errors.cluster
     tail_df = estimate_df(z)
-    # Normal scores: what the tails explain must not count once more as a poorly known variance.
+    # Normal scores, so that heavy tails do not count again as an uncertain variance.
     return Tails(
         tail_df,
         variance_df(normal_scores(z, tail_df), cluster),
-        # One device or run has no others to be judged by.
+        # A single device or run has no others to be compared with.
         observe(z, cluster) if len(errors.clusters) > 1 else None,
     )
 
 
 def _spreads(errors: Residuals, residual: Floats, by_size: bool) -> tuple[Floats, Floats, float]:
-    """Spread of each class, the size at which it holds, and how it falls with size.
+    """Return the spread of each class, the size at which it is valid, and its decrease with size.
 
     The exponent maximises the normal likelihood of the residuals, weighted like them, with the
     spreads of the classes profiled out.
@@ -241,7 +254,7 @@ def _spreads(errors: Residuals, residual: Floats, by_size: bool) -> tuple[Floats
     )
 
 
-# Location and spread of errors per class, each error judged by the other clusters only.
+# Location and spread of errors per class, each error relative to the other clusters.
 
 _TUNING = 1.345  # 95 % efficiency at the normal
 _STEPS = 50
@@ -251,7 +264,7 @@ _MANY = 100  # clusters beyond which leaving one out moves a location by less th
 def huber(x: Floats) -> float:
     """Return Huber's M-estimate of location, scale by the median absolute deviation.
 
-    Outlying devices count, but not in full. The median where more than half are equal.
+    Outlying devices count, but not in full. If more than half are equal, it is the median.
 
     References
     ----------
@@ -280,7 +293,7 @@ def huber(x: Floats) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """Location of each class, overall and for each row as the other clusters have it."""
+    """Location of each class, overall and, for each row, from the other clusters."""
 
     of_class: Floats
     of_row: Floats
@@ -291,9 +304,9 @@ class Location:
 def locate(errors: Residuals, kind: Kind) -> Location:
     """Return the location of y per class: the weighted mean of each cluster, then Huber.
 
-    For each row the location is also computed without the row's own cluster, so that residuals
-    are errors of prediction on something new. A class that only one cluster has is then judged by
-    the location of all classes together.
+    For each row the location is also computed without the row's own cluster, so that residuals are
+    errors of predictions on a new cluster. A class in only one cluster then takes the location of
+    all classes together.
     """
     n_clusters, n_labels = len(errors.clusters), len(errors.labels)
     ratio = errors.labels[errors.label] != NOT_MODELLED
@@ -303,7 +316,7 @@ def locate(errors: Residuals, kind: Kind) -> Location:
     overall = huber(pooled)
     cell = errors.label * n_clusters + errors.cluster
     cells, position = np.unique(cell, return_inverse=True)
-    # Weights within a cluster: a class of no predicted time still has a plain mean.
+    # Weights within a cluster: a class without predicted time still has a plain mean.
     weight = errors.weight + np.finfo(float).tiny
     means = np.bincount(position, weight * errors.y) / np.bincount(position, weight)
     of_class = np.empty(n_labels)
@@ -325,6 +338,6 @@ def locate(errors: Residuals, kind: Kind) -> Location:
             else:
                 without[i] = huber(np.delete(pooled, cells[i] % n_clusters))
     if kind != "absolute":
-        # Nothing can be relative to a ratio of 0: a class that was measured as 0 elsewhere.
+        # Errors cannot be relative to a ratio of 0: a class that was measured as 0 elsewhere.
         without[without == 0] = overall
     return Location(of_class, without[position], overall, counts)

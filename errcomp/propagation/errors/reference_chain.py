@@ -1,12 +1,12 @@
-r"""Errors against a reference that itself errs: a surrogate of a simulator of a chip.
+r"""Errors against a reference that has errors itself: a surrogate of a simulator of a chip.
 
 Log-ratio errors add along a chain of references, because
 
 .. math:: \ln\frac{A}{C} = \ln\frac{A}{B} + \ln\frac{B}{C},
 
-so biases add, and spreads as their correlation has it: for two steps
-:math:`s^2 = s_1^2 + s_2^2 + 2 \rho s_1 s_2`. The correlation is hardly ever known: it takes runs
-in which all of the chain was measured.
+so biases add, and spreads add according to their correlation: for two steps
+:math:`s^2 = s_1^2 + s_2^2 + 2 \rho s_1 s_2`. The correlation is rarely known, because it takes
+runs that were measured on the whole chain.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ Range = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    r"""One predictor and the error it has against the reference it was validated with.
+    r"""One predictor and its error against the reference of its validation.
 
-    The error is given as ``spread`` (and ``bias``) of the log-ratio, or as a published ``mape``,
-    a number or a range such as ``(0.05, 0.10)``. A MAPE m is read as the mean absolute log-ratio
-    of normal errors without bias, :math:`m = s \sqrt{2/\pi}`: it does not say in which direction
-    the predictor errs. (Of errors around 10 %, mean absolute log-ratio and MAPE differ by 0.5 % of
-    themselves; around 50 %, by a tenth.)
+    The error is given as ``spread`` (and ``bias``) of the log-ratio, or as a published ``mape``, a
+    number or a range such as ``(0.05, 0.10)``. A MAPE m is read as the mean absolute log-ratio of
+    normal errors without bias, :math:`m = s \sqrt{2/\pi}`, because it does not show the direction
+    of the errors. (For errors around 10 %, mean absolute log-ratio and MAPE differ by 0.5 % of
+    their value; around 50 %, by a tenth.)
 
     Attributes
     ----------
     name : str
         The predictor.
     against : str
-        What it was compared with: another predictor, or ``"hardware"``.
+        Its reference: another predictor, or ``"hardware"``.
     bias : float or None
         Mean of ln(predictor / reference); 0 if only the spread is given, not allowed with ``mape``.
     spread : float or None
@@ -82,10 +82,10 @@ class Step:
         if self.name == self.against:
             raise InputError(f"{where}: a predictor cannot be its own reference")
         if (self.spread is None) == (self.mape is None):
-            raise InputError(f"{where}: give the error as spread (and bias) or as mape, one of two")
+            raise InputError(f"{where}: give the error either as spread (and bias) or as mape")
         if self.mape is not None and self.bias is not None:
             raise InputError(
-                f"{where}: a MAPE contains the bias. Give bias and spread, without the MAPE"
+                f"{where}: a MAPE includes the bias. Give bias and spread, without the MAPE"
             )
         if self.bias is not None and not _finite(self.bias):
             raise InputError(f"{where}: bias must be a finite number, got {self.bias!r}")
@@ -123,18 +123,18 @@ class Step:
 class ChainError:
     r"""Error of a predictor against the last reference of a chain.
 
-    It prints with its references, and it is no number: ``float`` raises.
+    It prints with its references. It is not a number: ``float`` raises.
 
     Attributes
     ----------
     names : tuple of str
         Predictor, the references between, and the last one.
     correlation : float, tuple or None
-        As given; None: unknown. The plain figures are then those of independent errors.
+        As given; None: unknown. `spread` and `error` are then those of independent errors.
     bias : float
-        Sum of the biases that are known.
+        Sum of the known biases.
     bias_unknown : tuple of str
-        Predictors of which only a MAPE is known: their direction is unknown, and taken as 0.
+        Predictors with only a MAPE: their bias is unknown, and taken as 0.
     spread : (float, float)
         Standard deviation of the log-ratio; two different numbers if an error is a range.
     error : (float, float)
@@ -142,7 +142,7 @@ class ChainError:
     spread_any : (float, float)
         Spread at least and at most over all correlations.
     error_any : (float, float)
-        Mean absolute log-ratio at least and at most. Holds for any correlation, any law and any
+        Mean absolute log-ratio at least and at most. Valid for any correlation, distribution and
         direction of the errors, by the triangle inequality.
     first : (float, float)
         Mean absolute log-ratio of the first step, against the first reference only.
@@ -161,18 +161,18 @@ class ChainError:
     def __str__(self) -> str:
         text = f"{self.names[0]}: {_shown(self.first)} against {self.names[1]}"
         if len(self.names) == 2:
-            return f"{text}; of other references nothing is known"
+            return f"{text}; unknown against other references"
         text += f"; against {self.names[-1]} {_shown(self.error)} {self._assumption()}"
-        text += f", {_shown(self.error_any)} whatever their correlation"
+        text += f", {_shown(self.error_any)} for any correlation"
         if self.bias_unknown:
-            return f"{text}; direction unknown of {' and '.join(self.bias_unknown)}"
+            return f"{text}; bias of {' and '.join(self.bias_unknown)} unknown"
         return f"{text}; bias {format_fraction(self.bias)}"
 
     def _assumption(self) -> str:
         if self.correlation is None:
             return "if the errors are independent"
         if isinstance(self.correlation, tuple):
-            return "at the correlations given"
+            return "at the given correlations"
         return f"at correlation {self.correlation:g}"
 
     __repr__ = __str__
@@ -181,16 +181,23 @@ class ChainError:
         try:
             return format(str(self), spec)
         except ValueError as error:
-            raise TypeError(f"{self} is no number and has no format {spec!r}") from error
+            raise TypeError(f"{self} is not a number and has no format {spec!r}") from error
 
     def __float__(self) -> float:
         raise TypeError(
-            f"the error of a chain is no single number: {self}. Use .error or .error_any, "
+            f"the error of a chain is not a single number: {self}. Use .error or .error_any, "
             "and name the reference."
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: log-ratios; pairs are at least and at most."""
+        """Return plain values for JSON: log-ratios; pairs are at least and at most.
+
+        Examples
+        --------
+        >>> chain = Chain([Step("model", "hardware", bias=0.0, spread=0.1)])
+        >>> chain.compose().to_dict()["spread"]
+        [0.1, 0.1]
+        """
         matrix = self.correlation
         return {
             "predictor": self.names[0],
@@ -209,17 +216,17 @@ class ChainError:
 
 @dataclass(frozen=True, slots=True)
 class Chain:
-    """Predictors that were validated one against the other.
+    """Predictors, each validated against the next.
 
     Attributes
     ----------
     steps : sequence of Step
-        From the predictor to the last reference; each is compared with the name of the next.
+        From the predictor to the last reference; the reference of each is the next predictor.
 
     Raises
     ------
     InputError
-        Steps do not join, or a name comes twice.
+        Steps do not join, or a name occurs twice.
 
     Examples
     --------
@@ -227,7 +234,7 @@ class Chain:
     ...                Step("simulator", "RTL", mape=(0.05, 0.10))])
     >>> print(chain.compose())
     surrogate: 0.61 % against simulator; against RTL 5.04–10.02 % if the errors are independent, \
-4.39–10.61 % whatever their correlation; direction unknown of surrogate and simulator
+4.39–10.61 % for any correlation; bias of surrogate and simulator unknown
     """
 
     steps: Sequence[Step]
@@ -238,37 +245,37 @@ class Chain:
         if not 1 <= len(steps) <= _LONGEST:
             raise InputError(f"Chain: must have 1 to {_LONGEST} steps, got {len(steps)}")
         if wrong := [x for x in steps if not isinstance(x, Step)]:
-            raise InputError(f"Chain: must be made of Steps, got {wrong[0]!r}")
+            raise InputError(f"Chain: each step must be a Step, got {wrong[0]!r}")
         for step, following in itertools.pairwise(steps):
             if step.against != following.name:
                 raise InputError(
                     f"Chain: steps do not join: {step.name!r} is compared with {step.against!r}, "
-                    f"but the next step is that of {following.name!r}"
+                    f"but the next step is {following.name!r}. Order the steps."
                 )
         names = [*(step.name for step in steps), steps[-1].against]
         if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise InputError(f"Chain: {twice[0]!r} comes twice; a chain must not go in a circle")
+            raise InputError(f"Chain: {twice[0]!r} occurs twice. Remove the cycle.")
 
     def compose(
         self, correlation: float | ArrayLike | None = None, *, against: str | None = None
     ) -> ChainError:
-        r"""Error of the first predictor against the last reference.
+        r"""Return the error of the first predictor against the last reference.
 
         .. math:: b = \sum_i b_i, \qquad s^2 = \sum_{ij} \rho_{ij} s_i s_j, \qquad
             \max_i \Big(s_i - \sum_{j \ne i} s_j\Big)^+ \le s \le \sum_i s_i
 
         Definition: biases add; spreads add with the correlation of the log-ratio errors of the
         steps. If a step is a range, both ends of the result are computed.
-        Misleads where a first step is quoted alone: 0.61 % against a simulator says nothing of
+        A first step alone misleads: 0.61 % against a simulator does not show the error against
         hardware.
 
         Parameters
         ----------
         correlation : float or array_like, shape (n, n), optional
-            Of the errors of every two steps, or a matrix for n steps. None: unknown; the figure for
-            independent errors comes with the range over all correlations.
+            Of the errors of every two steps, or a matrix for n steps. None: unknown; the result is
+            that of independent errors, with the range over all correlations.
         against : str, optional
-            Name that the chain must end at, to be sure.
+            Expected last reference, as a check.
 
         Returns
         -------
@@ -292,7 +299,7 @@ class Chain:
         if against is not None and against != names[-1]:
             raise InputError(
                 f"Chain: the chain ends at {names[-1]}, not at {against}: {' → '.join(names)}. "
-                f"Add the step of {names[-1]!r} against {against!r}, if there is such a figure"
+                f"Add the step of {names[-1]!r} against {against!r}."
             )
         rho, given = self._correlation(correlation)
         low, high = np.array([step.spreads for step in self.steps]).T

@@ -1,4 +1,4 @@
-"""Kernels as the error model sees them: ratios of measured to predicted, weights and groups."""
+"""Kernels prepared for the error model: ratios of measured to predicted, weights and groups."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ if TYPE_CHECKING:
 
     from errcomp.tables import Kernels
 
-#: Label of kernels that the predictor does not model: predicted 0, or below what can be measured.
+#: Label of kernels that the predictor does not model: predicted as 0, or too short to measure.
 NOT_MODELLED = "(not modelled)"
-#: What kernels of one run share, from coarse to fine: the run, their class, being the same kernel.
+#: Levels of kernels in a run, from coarse to fine: the run, the class, the same kernel, the row.
 LEVELS = ("run", "class", "kernel", "row")
-#: Kernels below the floor, from the smallest on, are unmodelled up to this share of the run.
+#: The smallest kernels below the floor are unmodelled, up to this share of the run.
 _NEGLIGIBLE = 0.01
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """Rows of a table of kernels, those that are not modelled given a share of their run.
+    """Rows of a table of kernels; unmodelled ones get a share of their run.
 
-    ``value`` of a kernel that is not modelled is the run's modelled time spread evenly over all
-    instances that are not modelled, so that the error model can say "they take 3 % of it".
+    ``value`` of an unmodelled kernel is the run's modelled time, divided by the number of
+    unmodelled instances. So the error model can express "they take 3 % of it".
     """
 
     below: NDArray[np.bool_]
@@ -41,7 +41,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class Residuals:
-    """Observed errors in a form that adds up to the error of each run's total.
+    """Observed errors that add up to the error of each run's total.
 
     Attributes
     ----------
@@ -50,10 +50,10 @@ class Residuals:
     weight : ndarray, shape (n,)
         Share of the run's predicted time (of its instances for absolute errors).
     label, cluster, run, kernel, name : ndarray of int, shape (n,)
-        Class, independent unit (device, or run where there is one device), run, what the predictor
-        cannot tell apart, and name of the kernel.
+        Class, independent unit (device, or run if there is one device), run, number of the kernel
+        (equal if the predictor cannot distinguish them), and name of the kernel.
     size : ndarray, shape (n,)
-        Predicted time of one instance; NaN for what is not modelled.
+        Predicted time of one instance; NaN for unmodelled kernels.
     labels, clusters : ndarray of str
         Names of the classes and of the clusters.
     """
@@ -72,8 +72,8 @@ class Residuals:
     def groups(self) -> list[Integers]:
         """Return the groups of each row at the `LEVELS`, each within the one before.
 
-        Rows of one name that the predictor cannot tell apart are one row: a kernel that is listed
-        twice, or once with twice the count, errs alike.
+        Rows with the same name and the same prediction are one row: a kernel that is listed twice
+        has the same error as one with twice the count.
         """
         by_run = combine(self.run, self.cluster)
         by_class = combine(by_run, self.label)
@@ -81,7 +81,7 @@ class Residuals:
         return [by_run, by_class, by_kernel, combine(by_kernel, self.name)]
 
     def take(self, mask: NDArray[np.bool_]) -> Residuals:
-        """Return the rows under the mask, everything numbered anew."""
+        """Return the rows under the mask, with new numbers."""
 
         def renumbered(codes: Integers) -> tuple[Integers, Integers]:
             old, new = np.unique(codes[mask], return_inverse=True)
@@ -120,7 +120,7 @@ def by_run(kernels: Kernels) -> Iterator[Kernels]:
 
 
 def same_kernel(kernels: Kernels) -> Integers:
-    """Return one number for all kernels that a deterministic predictor cannot tell apart.
+    """Return a number per kernel, equal if a deterministic predictor cannot distinguish them.
 
     Same class, same shape where the table has one, and the same prediction to the last digit.
     """
@@ -131,19 +131,19 @@ def same_kernel(kernels: Kernels) -> Integers:
 
 
 def prepare(kernels: Kernels, floor: float) -> Prepared:
-    """Find the kernels that are not modelled: predicted 0, or below the floor and negligible.
+    """Find unmodelled kernels: predicted as 0, or below the floor and negligible.
 
     Raises
     ------
     InputError
-        A prediction is missing, no kernel of a run is predicted above 0, or a class has the name
-        of what is not modelled.
+        A prediction is missing, no kernel of a run is predicted above 0, or a class has the
+        reserved name of unmodelled kernels.
     """
     all_predicted(kernels)
     if (kernels.kernel_class == NOT_MODELLED).any():
         raise InputError(
-            f"{kernels.prefix}a kernel class is called {NOT_MODELLED!r}, which stands for "
-            "kernels that are predicted to take no time. Give it another name."
+            f"{kernels.prefix}a kernel class is named {NOT_MODELLED!r}, which is reserved for "
+            "kernels that are predicted to take no time. Rename it."
         )
     names, run = np.unique(kernels.run, return_inverse=True)
     time = kernels.count * kernels.predicted
@@ -151,8 +151,8 @@ def prepare(kernels: Kernels, floor: float) -> Prepared:
     if (total <= 0).any():
         empty = [str(name) for name in names[total <= 0]]
         raise InputError(
-            f"{kernels.prefix}no kernel is predicted to take any time in run "
-            f"{describe_names(empty)}. An error cannot be scaled to a prediction of 0."
+            f"{kernels.prefix}all kernels are predicted to take no time in run "
+            f"{describe_names(empty)}, so errors have no scale. Drop the run."
         )
     below = (kernels.predicted < floor) & (
         _rising_share(kernels, run, time / total[run]) <= _NEGLIGIBLE
@@ -180,20 +180,20 @@ def all_predicted(kernels: Kernels) -> None:
     """
     if not np.isfinite(kernels.predicted).all():
         raise InputError(
-            f"{kernels.prefix}the kernels were measured but not predicted: there are no errors "
-            "to propagate. Put predictions beside the measurements (errcomp join PREDICTED "
-            "MEASURED --on run,kernel -o kernels.csv), or go from measured kernels to the run "
-            "(errcomp calibrate)."
+            f"{kernels.prefix}the kernels were measured but not predicted, so there are no errors "
+            "to propagate. Join predictions and measurements (errcomp join PREDICTED MEASURED "
+            "--on run,kernel -o kernels.csv), or predict the run from measured kernels (errcomp "
+            "calibrate)."
         )
 
 
 def _rising_share(kernels: Kernels, run: NDArray[np.int64], share: Floats) -> Floats:
-    """Share of its run's time that each kernel takes with all that are not larger."""
+    """Return the share of its run's time of each kernel and all that are not larger."""
     order = np.lexsort((kernels.predicted, run))
     rising = np.cumsum(share[order])
     starts = np.flatnonzero(np.diff(run[order], prepend=-1))
     before = np.concatenate([[0.0], rising])[starts]
-    # Equal kernels stand together, in whatever order they come and however many rows they have.
+    # Equal kernels are together, in any order and number of rows.
     size = kernels.predicted[order]
     last = np.flatnonzero(np.append((np.diff(run[order]) != 0) | (np.diff(size) != 0), True))
     end = last[np.searchsorted(last, np.arange(len(share)))]
@@ -213,15 +213,15 @@ def residuals(kernels: Kernels, kind: Kind, floor: float) -> tuple[Residuals, st
     """
     if len(kernels.tools) > 1:
         raise InputError(
-            f"{kernels.prefix}kernels of several tools ({describe_names(kernels.tools)}); an "
-            "error model is that of one. Choose one with of_tool(...) (--tool)."
+            f"{kernels.prefix}kernels are of several tools ({describe_names(kernels.tools)}), but "
+            "an error model is for one tool. Choose it with of_tool(...) (--tool)."
         )
     complete = _complete(kernels)
     if not complete.any():
         all_predicted(kernels)
         raise InputError(
-            f"{kernels.prefix}no run has both a prediction and a measurement of all its kernels. "
-            "An error model is estimated from such runs; or give the errors (--errors, --spread)."
+            f"{kernels.prefix}no run has predictions and measurements of all its kernels, which an "
+            "error model is fitted to. Add such runs, or give the errors (--errors, --spread)."
         )
     used = kernels if complete.all() else kernels.take(complete)
     devices = np.unique(used.device)
@@ -237,7 +237,7 @@ def residuals(kernels: Kernels, kind: Kind, floor: float) -> tuple[Residuals, st
         y, weight = used.measured - used.predicted, used.count / instances[parts.run]
         rows = np.arange(len(y))
     else:
-        # All that is not modelled in one run counts as one kernel: only its total is known.
+        # Unmodelled kernels of a run count as one kernel: only their total is known.
         first = np.flatnonzero(parts.below)
         first = first[np.unique(parts.run[first], return_index=True)[1]]
         rows = np.sort(np.concatenate([np.flatnonzero(~parts.below), first]))
@@ -268,7 +268,7 @@ def residuals(kernels: Kernels, kind: Kind, floor: float) -> tuple[Residuals, st
 
 
 def _complete(kernels: Kernels) -> NDArray[np.bool_]:
-    """Say which kernels belong to a run of which all kernels are predicted and measured."""
+    """Return the kernels of runs whose kernels are all predicted and measured."""
     run = kernels.codes("run")
     names = kernels.runs
     failed = set(kernels.incomplete)

@@ -1,4 +1,4 @@
-"""How errors of totals are distributed: as those that were observed, and as Student's t."""
+"""Distribution of errors of totals: a mixture of observed errors and a Student t."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from scipy import optimize, special, stats
 
 from errcomp.codec import Count, Document, Endless, Positive
-from errcomp.errors import InputError
+from errcomp.errors import InputError, renamed
 from errcomp.propagation.terms import Floats, Integers
 
 __all__ = [
@@ -21,19 +21,18 @@ __all__ = [
     "estimate_df",
     "normal_scores",
     "observe",
-    "tail_scale",
     "variance_df",
 ]
 
-_NORMAL = 200.0  # degrees of freedom from which Student's t and the normal are not told apart
-_LOWEST = 2.5  # the variance must exist, with something to spare
+_NORMAL = 200.0  # degrees of freedom from which a Student t counts as normal
+_LOWEST = 2.5  # the variance must exist, with some margin
 _SHAPE, _RATE = 2.0, 0.1
-_PRIOR = 4.0  # devices that the Student t counts for beside those that were observed
-_KEPT = 400  # of the observed sizes: a band needs no more
+_PRIOR = 4.0  # weight of the Student t, as a number of devices
+_KEPT = 400  # number of observed sizes to keep; a band needs no more
 _ROUNDING = 1e-9
-_HALVINGS = 60  # of an interval that holds a quantile
-_LEAST = 1e-300  # probability that a quotient can be formed with
-_NEAREST = 1e-6  # probability of a band from which a factor is read off; at 0 it is 0 / 0
+_HALVINGS = 60  # steps of the bisection for a quantile
+_LEAST = 1e-300  # smallest probability in a quotient
+_NEAREST = 1e-6  # smallest probability of a band with a factor; at 0 it is 0 / 0
 
 
 def tail_scale(df: float) -> float:
@@ -43,14 +42,14 @@ def tail_scale(df: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Observed(Document):
-    r"""Sizes of errors of totals, each judged by the other devices, as a distribution.
+    r"""Distribution of the sizes of errors of totals, each relative to the other devices.
 
     .. math:: B(q) = \frac{n}{n + 1} \, \frac1D \sum_d \frac{1}{n_d}
               \#\{r \in d : |z_r| \le q\}
 
-    linear between the sizes. Each of D devices (or runs) counts as one, however many totals it
-    has. Of n errors drawn from one law and another one, the other is the largest with
-    probability 1 / (n + 1): so much lies beyond the largest size.
+    linear between the sizes. Each of D devices (or runs) has the same weight, for any number of
+    totals. A new error is larger than n others from the same distribution with probability
+    1 / (n + 1), so this much lies beyond the largest size.
 
     Attributes
     ----------
@@ -59,16 +58,16 @@ class Observed(Document):
     below : tuple of float
         Share of the devices at or below each size; the last is 1.
     number : float
-        n, so many independent errors say as much: from D, where the totals of a device err
-        alike, up to the number of totals.
+        n, the equivalent number of independent errors: from D, if the totals of a device have the
+        same error, up to the number of totals.
     n_clusters : int
         D.
 
     Raises
     ------
     InputError
-        There is no size, sizes or shares do not increase, are not finite or negative, the shares
-        do not end with 1, or the number is not positive.
+        There is no size; sizes or shares do not increase, are not finite or are negative; the
+        shares do not end with 1; or the number is not positive.
     """
 
     sizes: tuple[float, ...]
@@ -79,15 +78,13 @@ class Observed(Document):
     def __post_init__(self) -> None:
         for what in ("sizes", "below"):
             values = np.asarray(getattr(self, what), dtype=float)
-            # A NaN does not rise.
+            # NaN fails this condition, too.
             if not (len(values) and values[0] >= 0 and (np.diff(values) >= 0).all()):
-                raise InputError(
-                    f"{what} of observed errors must be in increasing order, from 0 on"
-                )
+                raise InputError(f"{what} of observed errors must increase, from at least 0")
         if len(self.sizes) != len(self.below) or abs(self.below[-1] - 1) > _ROUNDING:
             raise InputError(
                 "each size of an observed error needs the share of the devices at or below it, the "
-                f"last of them 1, got {len(self.sizes)} sizes and {len(self.below)} shares that "
+                f"last being 1; got {len(self.sizes)} sizes and {len(self.below)} shares that "
                 f"end with {self.below[-1]!r}"
             )
         if not math.isfinite(self.sizes[-1]):
@@ -100,41 +97,48 @@ class Observed(Document):
 
     @property
     def beyond(self) -> float:
-        """Probability of an error larger than all that were observed."""
+        """Probability of an error larger than all observed ones."""
         return 1 / (self.number + 1)
 
     @property
     def weight(self) -> float:
-        """Weight beside the Student t, which counts for four devices."""
+        """Weight in the mixture with the Student t, which counts as four devices."""
         return self.n_clusters / (self.n_clusters + _PRIOR)
 
     def share(self, size: Floats) -> Floats:
-        """Return B up to the largest size, the probability of an error of at most this size."""
+        """Return B up to the largest size, the probability of an error of at most this size.
+
+        Examples
+        --------
+        >>> seen = observe(np.array([1.0, -2.0, 3.0]), np.arange(3))
+        >>> seen.share(np.array([0.0, 3.0])).round(2).tolist()
+        [0.0, 0.75]
+        """
         shares = np.concatenate([[0.0], self.below]) * (1 - self.beyond)
         return np.interp(size, np.concatenate([[0.0], self.sizes]), shares)
 
 
 @dataclass(frozen=True, slots=True)
 class Tails(Document):
-    r"""Law of the error of a total, in units of its propagated standard deviation.
+    r"""Distribution of the error of a total, in units of its propagated standard deviation.
 
-    Without observed errors a Student t of standard deviation 1 with ν degrees of freedom; those
-    of its quantiles are lowered by :math:`\nu_V`, with which the standard deviation itself was
-    estimated (kurtosis 6/ν of independent causes nearly adds):
+    Without observed errors it is a Student t of standard deviation 1 with ν degrees of freedom. Its
+    quantiles have fewer, because the standard deviation was estimated with :math:`\nu_V` degrees of
+    freedom (the kurtosis 6/ν of independent causes nearly adds):
 
     .. math:: Z = \sqrt{(\nu - 2) / \nu} \; T_{\nu'}, \qquad
               1 / \nu' = 1 / \nu + 1 / \nu_V
 
-    No unimodal law of standard deviation 1 reaches what one device in six does that is off by
-    2.4 standard deviations (Gauss: a band of 90 % ends at 2.1). With observed errors of D devices
-    the size of an error is therefore distributed as a mixture of G, that of the Student t, and B,
-    that of the observed ones (`Observed`):
+    If one device in six is off by 2.4 standard deviations, no unimodal distribution of standard
+    deviation 1 is wide enough (Gauss: its 90 % band ends at 2.1). So with observed errors of D
+    devices the size of an error follows a mixture of G, the Student t, and B, the observed errors
+    (`Observed`):
 
     .. math:: P(|Z| \le q) = \frac{4}{D + 4} G(q) + \frac{D}{D + 4} B(q)
 
-    Beyond the largest observed size M the rest of B falls as G does:
-    :math:`1 - B(q) = (1 - B(M)) (1 - G(q)) / (1 - G(M))`. All bands come from this one law, those
-    of higher probability hold the others.
+    Beyond the largest observed size M the rest of B falls like G:
+    :math:`1 - B(q) = (1 - B(M)) (1 - G(q)) / (1 - G(M))`. All bands come from this one
+    distribution, so they are nested.
 
     Attributes
     ----------
@@ -143,7 +147,7 @@ class Tails(Document):
     variance_df : float
         Degrees of freedom of the estimated variance; infinity: it is known.
     observed : Observed, optional
-        Errors of the totals that were fitted to.
+        Errors of the totals of the fit.
 
     References
     ----------
@@ -171,23 +175,44 @@ class Tails(Document):
         inverse = 1 / self.df + 1 / self.variance_df
         return 1 / inverse if inverse > 0 else math.inf
 
-    def quantile(self, level: ArrayLike) -> Floats:
-        """Return the quantile of Z."""
-        level = np.asarray(level, dtype=float)
+    @renamed(level="q")
+    def quantile(self, q: ArrayLike) -> Floats:
+        """Return the quantile of Z.
+
+        Examples
+        --------
+        >>> Tails(df=4.0).quantile([0.05, 0.5, 0.95]).round(3).tolist()
+        [-1.507, 0.0, 1.507]
+        """
+        q = np.asarray(q, dtype=float)
         if self.observed is None:
-            return tail_scale(self.df) * np.asarray(stats.t.ppf(level, self.combined))
-        size = self._size(np.atleast_1d(np.abs(2 * level - 1)), self.observed)
-        return np.asarray(np.sign(level - 0.5) * size.reshape(level.shape))
+            return tail_scale(self.df) * np.asarray(stats.t.ppf(q, self.combined))
+        size = self._size(np.atleast_1d(np.abs(2 * q - 1)), self.observed)
+        return np.asarray(np.sign(q - 0.5) * size.reshape(q.shape))
 
     def cdf(self, z: ArrayLike) -> Floats:
-        """Return the probability that Z is at most z."""
+        """Return the probability that Z is at most z.
+
+        Examples
+        --------
+        >>> NORMAL_TAILS.cdf([0.0, 1.645]).round(3).tolist()
+        [0.5, 0.95]
+        """
         z = np.asarray(z, dtype=float)
         if self.observed is None:
             return np.asarray(stats.t.cdf(z / tail_scale(self.df), self.combined))
         return np.asarray(0.5 + np.sign(z) * (0.5 - self._beyond(np.abs(z), self.observed) / 2))
 
     def stretch(self, n: int) -> Floats:
-        """Return the factors that turn n normal deviations, increasing, into those of Z."""
+        """Return the factors that turn n normal deviations, increasing, into those of Z.
+
+        Examples
+        --------
+        >>> NORMAL_TAILS.stretch(3).tolist()
+        [1.0, 1.0, 1.0]
+        >>> bool(Tails(df=4.0).stretch(1000)[0] > 1)  # heavier tails
+        True
+        """
         if self == NORMAL_TAILS:
             return np.ones(n)
         inner = np.maximum(np.abs(2 * (np.arange(n) + 0.5) / n - 1), _NEAREST)
@@ -201,7 +226,7 @@ class Tails(Document):
         )
 
     def _at(self, largest: float) -> float:
-        """Return that of the largest size that was observed."""
+        """Return the probability of an error above the largest observed size."""
         return max(float(self._student(largest)), _LEAST)
 
     def _beyond(self, size: Floats, observed: Observed) -> Floats:
@@ -217,7 +242,7 @@ class Tails(Document):
         largest = observed.sizes[-1]
         ends = self._at(largest)
         rest = (1 - observed.weight) * ends + observed.weight * observed.beyond
-        # Beyond the largest all falls as the Student t does.
+        # Beyond the largest size both parts fall like the Student t.
         student = np.minimum(1.0, (1 - inner) / rest) * ends / 2
         far = np.maximum(largest, -tail_scale(self.df) * special.stdtrit(self.combined, student))
         low, high = np.zeros_like(inner), np.full_like(inner, largest)
@@ -228,7 +253,7 @@ class Tails(Document):
         return np.where(1 - inner < rest, far, high)
 
 
-#: Normal tails of a variance that is known.
+#: Normal tails, with a known variance.
 NORMAL_TAILS = Tails()
 
 
@@ -238,8 +263,8 @@ def estimate_df(z: Floats) -> float:
     .. math:: \hat\nu = \arg\max_\nu \; \log p(\nu) + \sum_r \log t_\nu\!\left(z_r \middle/
               \sqrt{(\nu - 2) / \nu}\right) - \tfrac12 \log\frac{\nu - 2}{\nu}
 
-    the mode under the prior Gamma(2, rate 0.1), whose weight is felt with few runs only. The
-    variance is fixed to 1: it comes from the variance components, only the shape is fitted.
+    the mode under the prior Gamma(2, rate 0.1), which matters only with few runs. The variance is
+    fixed to 1, because it comes from the variance components; only the shape is fitted.
 
     Parameters
     ----------
@@ -249,7 +274,7 @@ def estimate_df(z: Floats) -> float:
     Returns
     -------
     float
-        Between 2.5 and 200; infinity from 200 on.
+        Between 2.5 and 200; infinity at 200 or more.
 
     References
     ----------
@@ -278,7 +303,7 @@ def estimate_df(z: Floats) -> float:
 
 
 def normal_scores(z: Floats, df: float) -> Floats:
-    """Return the normal quantiles of where z stands in a Student t of standard deviation 1.
+    """Return normal quantiles at the probabilities of z in a Student t of standard deviation 1.
 
     Examples
     --------
@@ -287,13 +312,14 @@ def normal_scores(z: Floats, df: float) -> Floats:
     """
     if math.isinf(df):
         return z
-    # The tail that z is in, by its logarithm: scores stay finite far out.
+    # The logarithm of the tail keeps scores finite far out.
     tail = stats.t.sf(np.abs(z) / tail_scale(df), df)
     return np.sign(z) * stats.norm.isf(tail)
 
 
-def variance_df(z: Floats, cluster: Integers) -> float:
-    r"""Return how many degrees of freedom the variance of z has, z of one cluster being alike.
+@renamed(cluster="clusters")
+def variance_df(z: Floats, clusters: Integers) -> float:
+    r"""Return the degrees of freedom of the variance of z, with correlated z in a cluster.
 
     .. math::
         \nu_V = \frac{\left(\sum_c n_c\right)^2}
@@ -307,14 +333,14 @@ def variance_df(z: Floats, cluster: Integers) -> float:
     ----------
     z : ndarray, shape (n,)
         Standardised errors of totals.
-    cluster : ndarray of int, shape (n,)
-        Which of them are not independent.
+    clusters : ndarray of int, shape (n,)
+        Cluster of each error.
 
     Returns
     -------
     float
-        At least 1: about n if all are independent, D − 1 if clusters of one size are each one
-        error repeated. Alike is assumed where no cluster has two errors.
+        At least 1: about n if all are independent, D − 1 if clusters of equal size each repeat one
+        error. If no cluster has two errors, full correlation is assumed.
 
     References
     ----------
@@ -327,34 +353,35 @@ def variance_df(z: Floats, cluster: Integers) -> float:
     >>> variance_df(np.array([1.0, 1.0, -2.0, -2.0, 1.0, 1.0]), np.array([0, 0, 1, 1, 2, 2]))
     2.0
     """
-    n, alike = _alike(z, cluster)
+    n, alike = _alike(z, clusters)
     d = len(n)
     effective = float(n.sum() ** 2 / (n + (n**2 - n) * alike**2).sum())
     return max(1.0, effective * (d - 1) / d)
 
 
-def observe(z: Floats, cluster: Integers) -> Observed:
-    r"""Return the distribution of the sizes of errors of totals, those of one cluster being alike.
+@renamed(cluster="clusters")
+def observe(z: Floats, clusters: Integers) -> Observed:
+    r"""Return the distribution of the sizes of errors of totals, correlated within clusters.
 
-    Each of D clusters counts as one. With :math:`n_c` errors in cluster c and their correlation
-    :math:`\hat\rho` as in `variance_df`, they say as much as
+    Each of D clusters has the same weight. With :math:`n_c` errors in cluster c and their
+    correlation :math:`\hat\rho` as in `variance_df`, they are equivalent to
 
     .. math:: n = D^2 \Big/ \sum_c \left[\frac{1}{n_c}
               + \left(1 - \frac{1}{n_c}\right) \hat\rho^2\right]
 
-    independent ones.
+    independent errors.
 
     Parameters
     ----------
     z : ndarray, shape (n,)
-        Errors of totals, each judged by the other clusters, in units of their propagated sd.
-    cluster : ndarray of int, shape (n,)
-        Which of them are not independent.
+        Errors of totals, each relative to the other clusters, in units of their propagated sd.
+    clusters : ndarray of int, shape (n,)
+        Cluster of each error.
 
     Returns
     -------
     Observed
-        Of more than 400 errors 400 quantiles, and the largest.
+        Beyond 400 errors it has 400 quantiles and the largest.
 
     Examples
     --------
@@ -362,10 +389,10 @@ def observe(z: Floats, cluster: Integers) -> Observed:
     >>> found.sizes, found.below, round(found.number, 2)
     ((1.0, 1.0, 2.0), (0.5, 0.75, 1.0), 2.67)
     """
-    n, alike = _alike(z, cluster)
+    n, alike = _alike(z, clusters)
     size = np.abs(z)
     order = np.argsort(size, kind="stable")
-    weight = 1 / np.bincount(cluster)[cluster[order]] / len(n)
+    weight = 1 / np.bincount(clusters)[clusters[order]] / len(n)
     size, below = size[order], np.cumsum(weight)
     if len(size) > _KEPT:
         kept = np.searchsorted(below, np.arange(1, _KEPT) / _KEPT)
@@ -376,12 +403,12 @@ def observe(z: Floats, cluster: Integers) -> Observed:
     return Observed(tuple(size.tolist()), tuple(below.tolist()), number, len(n))
 
 
-def _alike(z: Floats, cluster: Integers) -> tuple[Floats, float]:
-    """Return the number of errors of each cluster, and how much those of one correlate."""
-    counts = np.bincount(cluster)
+def _alike(z: Floats, clusters: Integers) -> tuple[Floats, float]:
+    """Return the number of errors of each cluster, and their correlation within clusters."""
+    counts = np.bincount(clusters)
     present = counts > 0
     n: Floats = counts[present].astype(float)
-    sums, squares = np.bincount(cluster, z)[present], np.bincount(cluster, z**2)[present]
+    sums, squares = np.bincount(clusters, z)[present], np.bincount(clusters, z**2)[present]
     mean = float((z**2).mean())
     weight = np.divide(1.0, n - 1, out=np.zeros(len(n)), where=n > 1)
     pairs = float((weight * (n**2 - n)).sum())

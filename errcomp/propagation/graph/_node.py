@@ -1,9 +1,9 @@
-"""What all nodes of an execution graph have in common: their keys, the operations, reading.
+"""Common parts of all nodes of an execution graph: their keys, the operations, reading.
 
-A node is written once, in terms of the operations of an `Algebra`. Each engine brings its own kind
-of quantity: arrays of draws (Monte Carlo), linear forms with mean and variance (moments), intervals
-(bounds). What one key may hold (`Field`) is checked, read from JSON and described as JSON Schema
-from one table.
+A node is written once, in terms of the operations of an `Algebra`. Each engine has its own kind of
+quantity: arrays of draws (Monte Carlo), linear forms with mean and variance (moments), intervals
+(bounds). One table of keys (`Field`) serves to check values, to read JSON and to write the JSON
+Schema.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ class Field:
     Attributes
     ----------
     check : callable
-        Takes a value and where it stands; returns it in its proper type or raises InputError.
+        Takes a value and its place; returns it with the right type or raises InputError.
     schema : mapping
-        The same as JSON Schema.
+        The same rule as JSON Schema.
     holds : {"value", "node", "nodes", "parameter"}
         A plain value, a graph node, a list of nodes, or a number or uncertain quantity.
     """
@@ -46,7 +46,7 @@ class Field:
 
 
 def shown(value: object) -> str:
-    """Write a value as it was given, cut to one line."""
+    """Write a given value, cut to one line."""
     if isinstance(value, dict | list | tuple) and len(value) > 3:
         return f"{type(value).__name__} of {len(value)}"
     try:
@@ -59,7 +59,7 @@ def shown(value: object) -> str:
 def number(
     *, low: float | None = None, above: float | None = None, high: float | None = None
 ) -> Field:
-    """Return a finite number within bounds (``above``: strictly)."""
+    """Return the field of a finite number within bounds (``above``: strictly)."""
     limits = [
         (bound, words, key, holds)
         for bound, words, key, holds in (
@@ -86,7 +86,7 @@ def number(
 
 
 def integer(low: int) -> Field:
-    """Return a whole number of at least ``low`` that fits 64 bits."""
+    """Return the field of a whole number of at least ``low`` that fits 64 bits."""
 
     def check(value: Any, where: str) -> int:
         whole = isinstance(value, Integral) or (isinstance(value, Real) and float(value) % 1 == 0)
@@ -98,7 +98,7 @@ def integer(low: int) -> Field:
 
 
 def text() -> Field:
-    """Return any text."""
+    """Return the field of any text."""
 
     def check(value: Any, where: str) -> str:
         if not isinstance(value, str):
@@ -113,7 +113,7 @@ def text() -> Field:
 
 
 def name() -> Field:
-    """Return text that can name something: not empty, without zero characters, not endless."""
+    """Return the field of a name: not empty, not too long, without zero characters."""
     plain = text().check
 
     def check(value: Any, where: str) -> str:
@@ -129,7 +129,7 @@ def name() -> Field:
 
 
 def choice(values: Iterable[str]) -> Field:
-    """Return one of these words."""
+    """Return the field of one of these words."""
     known = tuple(values)
 
     def check(value: Any, where: str) -> str:
@@ -143,7 +143,7 @@ def choice(values: Iterable[str]) -> Field:
 def read_object(
     value: Any, where: str, keys: Iterable[str], required: Iterable[str]
 ) -> Mapping[str, Any]:
-    """Check that this is an object with the keys required and none that is unknown."""
+    """Check that this is an object with all required and no unknown keys."""
     dot = f"{where}: " if where else ""
     if not isinstance(value, Mapping):
         raise InputError(f"{dot}must be an object, got {shown(value)}")
@@ -160,7 +160,7 @@ def read_object(
 def read_fields(
     value: Any, where: str, fields: Mapping[str, Field], required: Iterable[str]
 ) -> dict[str, Any]:
-    """Return the checked values of the keys that this object has."""
+    """Return the checked values of the keys of an object."""
     read_object(value, where, fields, required)
     return {
         key: field.check(value[key], f"{where}.{key}")
@@ -197,57 +197,114 @@ class Algebra(Protocol[T]):
     def leaf(self, name: str) -> T:
         """Return the quantity of this name; it has one value in the whole graph.
 
-        A graph asks once and may use what it got several times, as in α + 3 α: all of its error,
-        also what is its own, is then the same. Instances of kernels come from ``repeated``.
+        A graph asks once and may use the result several times, as in α + 3 α, with the same error.
+        Instances of kernels come from ``repeated``.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.graph import Quantity, time_at
+        >>> float(time_at(Quantity("latency", 5.0)))  # a leaf of the graph
+        5.0
         """
         ...
 
     def repeated(self, name: str, count: int) -> T:
-        """Return the sum of ``count`` instances of one term: what is its own is drawn anew."""
+        """Return the sum of ``count`` instances of a term, each with its own part of the error.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.graph import Kernel, time_at
+        >>> float(time_at(Kernel("gemm", count=3), {"gemm": 2.0}))  # three instances
+        6.0
+        """
         ...
 
     def constant(self, value: float) -> T:
-        """Return a time that is certain."""
+        """Return a certain time.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.graph import Constant, time_at
+        >>> float(time_at(Constant(1.5)))
+        1.5
+        """
         ...
 
     def total(self, parts: Sequence[T]) -> T:
-        """Return the sum."""
+        """Return the sum.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.graph import Constant, Serial, time_at
+        >>> float(time_at(Serial([Constant(1.0), Constant(2.0)])))  # a total
+        3.0
+        """
         ...
 
     def scaled(self, x: T, factor: float) -> T:
-        """Return x times a certain number."""
+        """Return x times a certain number.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.graph import Constant, Scaled, time_at
+        >>> float(time_at(Scaled(Constant(2.0), 3.0)))
+        6.0
+        """
         ...
 
     def maximum(self, parts: Sequence[T]) -> T:
-        """Return the larger; parts may share causes."""
+        """Return the larger; parts may share causes.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.graph import Constant, Parallel, time_at
+        >>> float(time_at(Parallel([Constant(1.0), Constant(2.0)])))  # a maximum
+        2.0
+        """
         ...
 
     def product(self, x: T, y: T) -> T:
-        """Return x times y, both uncertain."""
+        """Return x times y, both uncertain.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.graph import Kernel, Quantity, Scaled, time_at
+        >>> slowed = Scaled(Kernel("gemm"), Quantity("slowdown", 1.5))  # a product
+        >>> float(time_at(slowed, {"gemm": 2.0}))
+        3.0
+        """
         ...
 
     def apply(self, x: T, function: Callable[[Floats], Floats]) -> T:
-        """Return an increasing function of x; it works on arrays and may return infinity."""
+        """Return an increasing function of x; it works on arrays and may return infinity.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.graph import Kernel, Queue, time_at
+        >>> queue = Queue(Kernel("request"), arrival_rate=0.5)  # a function of the service time
+        >>> round(float(time_at(queue, {"request": 1.0})), 6)
+        2.0
+        """
         ...
 
 
-#: How deep graphs may be nested: what is beyond was not written by people.
+#: Deepest nesting of graphs; no person writes deeper ones.
 MAX_DEPTH = 200
 
 _REGISTRY: dict[str, type[Node]] = {}
 
 
 class Node(ABC):
-    """A part of an execution graph; frozen, checked when made.
+    """A part of an execution graph; frozen, and checked when made.
 
     Attributes
     ----------
     kind_of_node : str
         Its name in documents (the key ``node``).
     fields : mapping of str to Field
-        What it holds, with the checks.
+        Its keys, with the checks.
     children : tuple of Node
-        The parts that it is made of.
+        Its parts.
     depth : int
         Levels below it, itself included.
     """
@@ -275,10 +332,10 @@ class Node(ABC):
         object.__setattr__(self, "depth", depth)
 
     def _check(self) -> None:  # noqa: B027 (most have nothing to add)
-        """Check what concerns several fields; raises InputError."""
+        """Check conditions on several fields; raises InputError."""
 
     def _parts(self) -> tuple[Node, ...]:
-        """Return the nodes that this one is made of: those among its fields."""
+        """Return the nodes among its fields."""
         parts: list[Node] = []
         for key, field in self.fields.items():
             value = getattr(self, key)
@@ -286,12 +343,19 @@ class Node(ABC):
         return tuple(parts)
 
     def own_leaves(self) -> tuple[tuple[str, int], ...]:
-        """Return the terms and quantities that this node itself uses, each with how often."""
+        """Return the terms and quantities that this node itself uses, with their counts.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.graph import Kernel
+        >>> Kernel("gemm", count=3).own_leaves()
+        (('gemm', 3),)
+        """
         return ()
 
     @property
     def repetitions(self) -> int:
-        """How often the children are carried out."""
+        """Number of times that the children run."""
         return 1
 
     def evaluate(self, algebra: Algebra[T]) -> T:
@@ -300,18 +364,37 @@ class Node(ABC):
         Parameters
         ----------
         algebra : Algebra
-            The engine. Each quantity is asked for once, and is the same wherever it is used.
+            The engine. Each quantity has one value wherever it is used.
 
         Returns
         -------
         object
-            What the engine computes with: draws, a linear form, an interval.
+            The engine's kind of quantity: draws, a linear form, an interval.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from errcomp.propagation.graph import Kernel
+        >>> from errcomp.propagation.graph.canonical import MomentsAlgebra
+        >>> from errcomp.propagation.terms import Terms
+        >>> one, name = np.ones(1), np.array(["gemm"])
+        >>> terms = Terms(name, name, 10 * one, np.array([1]), 0 * one, one, kind="absolute")
+        >>> time = Kernel("gemm", count=4).evaluate(MomentsAlgebra(terms))
+        >>> float(time.mean), float(time.sd)  # independent errors: √4 · 1
+        (40.0, 2.0)
         """
         return self.time(asking_once(algebra))
 
     @abstractmethod
     def time(self, algebra: Algebra[T]) -> T:
-        """Return the time of this node within a graph; `evaluate` begins."""
+        """Return the time of this node within a graph; call `evaluate` on the whole graph.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.graph import Constant, Serial, time_at
+        >>> float(time_at(Serial([Constant(1.0), Constant(2.0)])))  # of the parts, then the sum
+        3.0
+        """
 
     def leaves(self) -> tuple[str, ...]:
         """Return the names of the terms and quantities used, in order of first use.
@@ -325,7 +408,7 @@ class Node(ABC):
         return tuple(self.multiplicity())
 
     def multiplicity(self) -> dict[str, int]:
-        """Return how many instances of each term or quantity are carried out.
+        """Return how many instances of each term or quantity run.
 
         Examples
         --------
@@ -344,7 +427,14 @@ class Node(ABC):
         return times_used
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; what has its default is left out."""
+        """Return plain values for JSON, without defaults.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.graph import Constant
+        >>> Constant(1.5).to_dict()
+        {'node': 'constant', 'value': 1.5}
+        """
         document: dict[str, Any] = {"node": self.kind_of_node}
         for item in dataclasses.fields(cast(Any, self)):
             value = getattr(self, item.name)
@@ -359,7 +449,14 @@ class Node(ABC):
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any], where: str, depth: int) -> Node:
-        """Return the node that this object describes; ``where`` is its JSON path."""
+        """Return the node that an object describes; ``where`` is its JSON path.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.graph import Constant
+        >>> Constant.from_dict({"node": "constant", "value": 1.5}, "graph", 1)
+        Constant(value=1.5)
+        """
         read_object(value, where, ["node", *cls.fields], ["node", *_required(cls)])
         values: dict[str, Any] = {}
         for key, item in value.items():
@@ -378,13 +475,20 @@ class Node(ABC):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """Return what `from_dict` takes, as JSON Schema."""
+        """Return the JSON Schema of the objects that `from_dict` takes.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.graph import Constant
+        >>> sorted(Constant.schema()["properties"])
+        ['node', 'value']
+        """
         node = {"const": cls.kind_of_node}
         return object_schema({"node": node, **cls.fields}, ["node", *_required(cls)])
 
 
 class _Memoised(Generic[T]):
-    """An engine that is asked for each quantity once: its value is the same in the whole graph."""
+    """An engine that makes each quantity once, so that its value is the same in the whole graph."""
 
     def __init__(self, algebra: Algebra[T]) -> None:
         self._algebra = algebra
@@ -400,20 +504,20 @@ class _Memoised(Generic[T]):
 
 
 def asking_once(algebra: Algebra[T]) -> Algebra[T]:
-    """Return the engine, made to be asked for each quantity once."""
+    """Return an engine that makes each quantity once."""
     return algebra if isinstance(algebra, _Memoised) else cast(Algebra[T], _Memoised(algebra))
 
 
 def _required(cls: type[Node]) -> list[str]:
-    """Return the keys that have no default."""
+    """Return the keys without a default."""
     items = dataclasses.fields(cast(Any, cls))
     return [item.name for item in items if item.default is dataclasses.MISSING]
 
 
 def _too_deep(where: str) -> str:
     return (
-        f"{where}: nested more than {MAX_DEPTH} levels deep. Say what is repeated with Repeat, and "
-        "long sequences with one Serial or a Dag."
+        f"{where}: nested more than {MAX_DEPTH} levels deep. Use Repeat for repetitions, and one "
+        "Serial or Dag for long sequences."
     )
 
 
@@ -427,12 +531,17 @@ def read_node(value: Any, where: str = "graph", depth: int = 1) -> Node:
     where : str
         Its JSON path, for messages.
     depth : int
-        How deep it is nested.
+        Its depth of nesting.
 
     Raises
     ------
     InputError
-        It is no valid node; the message begins with the JSON path.
+        Not a valid node; the message begins with the JSON path.
+
+    Examples
+    --------
+    >>> read_node({"node": "kernel", "name": "gemm", "count": 3})
+    Kernel(name='gemm', count=3, chakra_node=None)
     """
     if not isinstance(value, Mapping):
         raise InputError(f"{where}: must be a graph node (an object), got {shown(value)}")
@@ -446,12 +555,19 @@ def read_node(value: Any, where: str = "graph", depth: int = 1) -> Node:
 
 
 def registered() -> Mapping[str, type[Node]]:
-    """Return the nodes that there are, by their name in documents."""
+    """Return all kinds of node, by their name in documents."""
     return dict(sorted(_REGISTRY.items()))
 
 
 def walk(graph: Node) -> Iterator[Node]:
-    """Yield the node and everything it is made of, a node before its parts."""
+    """Yield the node and all its parts, a node before its parts.
+
+    Examples
+    --------
+    >>> from errcomp.propagation.graph import Constant, Kernel, Serial
+    >>> [type(node).__name__ for node in walk(Serial([Kernel("gemm"), Constant(1.0)]))]
+    ['Serial', 'Kernel', 'Constant']
+    """
     stack = [graph]
     while stack:
         node = stack.pop()

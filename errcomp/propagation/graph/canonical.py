@@ -1,8 +1,8 @@
 """The moments engine for graphs: times as linear forms in their causes.
 
 The first-order canonical form of statistical timing analysis: a time is a mean, its loadings on
-independent standard normal factors, and a variance of its own. Sums are exact, maxima closed-form
-two at a time. See `MomentsAlgebra` for what that costs in accuracy.
+independent standard normal factors, and a variance of its own. Sums are exact; maxima are closed-
+form, two at a time. `MomentsAlgebra` states the accuracy.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 from scipy import linalg, special
 
 from errcomp.errors import InputError, NotDefinedError, describe_names
+from errcomp.propagation.graph._node import Algebra
 from errcomp.propagation.graph.maxima import (
     clark,
     clark_log_normal,
@@ -36,19 +37,19 @@ if TYPE_CHECKING:
 __all__ = ["Canonical", "MomentsAlgebra", "graph_moments"]
 
 
-#: Given the mixing variable of a t, terms of larger spread are not evaluated: they are not normal.
+#: Largest spread of terms given the mixing variable of a t; beyond it they are not normal.
 _LARGEST_SPREAD = 1.0
 _MIXTURE_NODES = 33
 
 
 def graph_moments(terms: Terms, evaluate: Callable[[MomentsAlgebra], Canonical]) -> Moments:
-    r"""Mean, standard deviation and distribution of the time of an execution graph.
+    r"""Return mean, standard deviation and distribution of the time of an execution graph.
 
-    Definition: `MomentsAlgebra` says how, and how accurately. The quantiles are those of a
+    Definition: `MomentsAlgebra` has the method and its accuracy. The quantiles are those of a
     log-normal (log-ratio errors) or a normal with that mean and standard deviation. Student t
     errors are normal given their mixing variable: the graph is evaluated at 33 values of it, and
-    the laws are averaged; with log-ratio errors there is then no mean.
-    Misleads where a maximum of few, unequal times is skewed, and where the law has a bound.
+    the distributions are averaged. With log-ratio errors there is then no mean. Misleads where a
+    maximum of few, unequal times is skewed, and where the distribution has a bound.
 
     Parameters
     ----------
@@ -80,7 +81,7 @@ def graph_moments(terms: Terms, evaluate: Callable[[MomentsAlgebra], Canonical])
     prediction, _ = graph.at(0.0, biased=False)
     mean, sd = graph.at(1.0)
     logarithmic = terms.kind == "log-ratio" and mean > 0
-    law: Law = "lognormal" if logarithmic else "normal"
+    law: Law = "log-normal" if logarithmic else "normal"
     location, scale = log_normal_parameters(mean, sd / mean) if logarithmic else (mean, sd)
     result = Moments(
         prediction=prediction,
@@ -98,8 +99,8 @@ def graph_moments(terms: Terms, evaluate: Callable[[MomentsAlgebra], Canonical])
         result = _heavy_tailed(result, graph, logarithmic=logarithmic)
     if graph.untracked:
         text = (
-            f"{graph.untracked:,} causes came after the {FACTORS:,} that are followed and count as "
-            "independent: the standard deviation may be several times too small. Use Monte Carlo."
+            f"{graph.untracked:,} causes beyond the first {FACTORS:,} count as independent: the "
+            "standard deviation may be several times too small. Use Monte Carlo."
         )
         figures = {"untracked": graph.untracked, "followed": FACTORS}
         caveat = Caveat("untracked-causes", text, figures)
@@ -114,7 +115,7 @@ class _Graph:
         self.terms, self.evaluate, self.untracked = terms, evaluate, 0
 
     def at(self, factor: float, *, biased: bool = True) -> tuple[float, float]:
-        """Mean and standard deviation with all spreads times a factor."""
+        """Return mean and standard deviation with all spreads times a factor."""
         terms = self.terms
         bias = terms.bias if biased else np.zeros(len(terms))
         spread = factor * terms.spread
@@ -134,22 +135,22 @@ def _heavy_tailed(normal: Moments, graph: _Graph, *, logarithmic: bool) -> Momen
     if terms.kind != "log-ratio":
         centre, _ = graph.at(0.0)
         mean, sd = laws.moments(terms.df, centre)
-    law: Law = "lognormal mixture" if logarithmic else "normal mixture"
+    law: Law = "log-normal mixture" if logarithmic else "normal mixture"
     return dataclasses.replace(normal, law=law, mean=mean, sd=sd, df=terms.df, laws=laws)
 
 
-#: Causes that are followed through a graph: no vector of loadings is longer.
+#: Number of causes that are tracked through a graph: the longest vector of loadings.
 FACTORS = 4096
-#: What is left of a variance, as a share of it, that is rounding.
+#: Remaining share of a variance that counts as rounding.
 _ROUNDING = 1e-14
-#: Relative difference up to which times count as alike.
+#: Relative difference up to which times count as equal.
 _ALIKE = 1e-9
-#: Maxima that are known again when the same times are compared.
+#: Number of maxima that are kept, for when the same times are compared again.
 _REMEMBERED = 256
 #: Nodes of the trapezoidal rule on a standard normal variable; further up for log-normal ones.
 _GRID = np.linspace(-9.0, 9.0, 721)
-#: Where a function may become infinite: deviations that count, and the probability beyond them
-#: from which on moments are refused.
+#: For functions that may become infinite: standard deviations that count, and the probability
+#: beyond them above which moments are refused.
 _CENTRAL, _SATURATED = 4.0, 1e-6
 
 
@@ -165,7 +166,7 @@ class Canonical:
     loadings : ndarray, shape (up to the last factor in use,)
         a, in the unit of the mean.
     own : float
-        Variance v of what is followed no further: it counts as independent of everything else.
+        Variance v of untracked causes: it counts as independent of everything else.
     """
 
     mean: float
@@ -174,7 +175,7 @@ class Canonical:
 
     @property
     def variance(self) -> float:
-        """Variance, all causes together."""
+        """Variance of all causes together."""
         return float(self.loadings @ self.loadings) + self.own
 
     @property
@@ -183,28 +184,36 @@ class Canonical:
         return math.sqrt(self.variance)
 
     def covariance(self, other: Canonical) -> float:
-        """Return the covariance through the factors."""
+        """Return the covariance through the factors.
+
+        Examples
+        --------
+        >>> x = Canonical(mean=1.0, loadings=np.array([0.1, 0.2]), own=0.0)
+        >>> y = Canonical(mean=2.0, loadings=np.array([0.3]), own=0.5)
+        >>> round(x.covariance(y), 6)
+        0.03
+        """
         n = min(len(self.loadings), len(other.loadings))
         return float(self.loadings[:n] @ other.loadings[:n])
 
 
-class MomentsAlgebra:
+class MomentsAlgebra(Algebra[Canonical]):
     r"""Times of a graph as mean and loadings on shared causes.
 
     Implements `errcomp.propagation.graph.Algebra`. Every group of every level, every leaf and every
-    maximum has a factor, so that a time that is used twice is the same time: graphs of up to a few
-    thousand nodes lose no correlation. Sums and scaled times are exact in mean and variance, up to
-    one approximation: two log-normal terms of unequal spread get the covariance
+    maximum has a factor, so that a time used twice is the same time: graphs of up to a few thousand
+    nodes lose no correlation. Sums and scaled times are exact in mean and variance, with one
+    exception: two log-normal terms of unequal spread get the covariance
     :math:`m_i m_j \sqrt{(e^{s_i^2 R} - 1)(e^{s_j^2 R} - 1)}` instead of
     :math:`m_i m_j (e^{s_i s_j R} - 1)`.
 
-    Maxima of times that are all alike are exact, others computed two at a time, smallest mean
+    Maxima of equally distributed times are exact. Others are computed two at a time, smallest mean
     first, by the exact formulas for two normals (relative and absolute errors) or two log-normals
-    (log-ratio errors). A maximum of maxima is an approximation. Its error against simulation, on
+    (log-ratio errors); a maximum of maxima is an approximation. Its error against simulation, on
     graphs of 1,002 nodes with spreads of 0.1 and 0.3, independent and half shared:
 
     * random series-parallel graphs: mean within 0.4 %, standard deviation within 3 %, nominal 90 %
-      bands hold 89 to 91 % of the times;
+      bands contain 89 to 91 % of the times;
     * 1,001 parallel nodes: mean within 2.5 %, standard deviation up to 6 % too small;
     * layered graphs (10 to 100 layers, each node waits for 2 to 10 of the layer before), unequal
       durations: mean within 2.5 %, standard deviation 17 % too small to 7 % too large;
@@ -212,12 +221,12 @@ class MomentsAlgebra:
       too small;
     * the same, equal durations, errors independent: mean within 4.5 %, standard deviation up to
       38 % too small. All paths compete there, the true deviation is 1 to 4 % of the time, and the
-      90 % band may hold less than a third of the times: use Monte Carlo.
+      90 % band may contain less than a third of the times: use Monte Carlo.
 
-    That is with all causes followed. The textbook form follows shared causes alone: on the same
-    graphs with independent errors its standard deviation was too small by a factor of 1.5 to 16,
-    its mean too large by up to 11 %. Beyond 4,096 causes this one does the same with what is new
-    (`untracked` counts it).
+    These figures are with all causes tracked. The textbook form tracks only shared causes: on the
+    same graphs with independent errors its standard deviation was too small by a factor of 1.5 to
+    16, its mean too large by up to 11 %. Beyond 4,096 causes this class also leaves new causes
+    untracked (`untracked` counts them).
 
     Parameters
     ----------
@@ -227,7 +236,7 @@ class MomentsAlgebra:
     Attributes
     ----------
     untracked : int
-        Causes that came after the 4,096th.
+        Number of causes beyond the 4,096th.
 
     Raises
     ------
@@ -266,7 +275,7 @@ class MomentsAlgebra:
         self._index = {str(name): i for i, name in enumerate(terms.ids)}
         self._maxima: dict[tuple[int, ...], tuple[tuple[Canonical, ...], Canonical]] = {}
         self.untracked = 0
-        # Levels have their places kept, coarse ones first: device and class must not be lost.
+        # Levels have reserved places, coarse ones first, so that device and class are never lost.
         self._used = 0 if self._leaves.rows is None else len(self._leaves.rows)
         self._free = FACTORS - self._used
         self._factor_of: list[dict[int, int] | None] = []
@@ -276,22 +285,29 @@ class MomentsAlgebra:
             self._free -= groups if fits else 0
 
     def leaf(self, name: str) -> Canonical:
-        """Return one instance of the term of this name."""
         return self.repeated(name, 1)
 
     def repeated(self, name: str, count: int) -> Canonical:
-        """Return the sum of ``count`` instances of one term: what is its own is drawn anew.
+        """Return the sum of ``count`` instances of one term, each with its own part of the error.
 
         Raises
         ------
         InputError
-            There is no such term, or the count is not a positive integer.
+            No such term, or the count is not a positive integer.
+
+        Examples
+        --------
+        >>> one, name = np.ones(1), np.array(["gemm"])
+        >>> terms = Terms(name, name, 10 * one, np.array([1]), 0 * one, one, kind="absolute")
+        >>> time = MomentsAlgebra(terms).repeated("gemm", 4)
+        >>> float(time.mean), float(time.sd)
+        (40.0, 2.0)
         """
         if name not in self._index:
             known = describe_names(list(self._index), wanted=name)
-            raise InputError(f"no term is called {name!r}. Known: {known}.")
+            raise InputError(f"no term is named {name!r}. Terms: {known}.")
         if not isinstance(count, Integral) or count < 1:
-            raise InputError(f"a count must be a positive integer, got {count!r} for {name!r}.")
+            raise InputError(f"the count of {name!r} must be a positive integer, got {count!r}.")
         i, leaves = self._index[name], self._leaves
         mean, own = count * float(leaves.mean[i]), count * float(leaves.own[i])
         if leaves.rows is not None:
@@ -315,11 +331,9 @@ class MomentsAlgebra:
         return self._followed(mean, loadings, own)
 
     def constant(self, value: float) -> Canonical:
-        """Return a time that is certain."""
         return Canonical(float(value), np.zeros(0))
 
     def total(self, parts: Sequence[Canonical]) -> Canonical:
-        """Return the sum."""
         return Canonical(
             math.fsum(x.mean for x in parts),
             _weighted([(1.0, x) for x in parts]),
@@ -327,13 +341,11 @@ class MomentsAlgebra:
         )
 
     def scaled(self, x: Canonical, factor: float) -> Canonical:
-        """Return x times a certain number."""
         return Canonical(factor * x.mean, factor * x.loadings, factor**2 * x.own)
 
     def maximum(self, parts: Sequence[Canonical]) -> Canonical:
-        """Return the larger; parts may share causes."""
-        # What waits for the same times as another waits for the same maximum. The parts are kept
-        # with it, so that no other object can have taken their identity.
+        # Nodes that wait for the same times share the maximum. The parts are kept with it, so that
+        # no other object gets their identity.
         key = tuple(sorted(map(id, parts)))
         if key in self._maxima:
             return self._maxima[key][1]
@@ -357,8 +369,16 @@ class MomentsAlgebra:
             \operatorname{Var} XY = \mu_x^2 \sigma_y^2 + \mu_y^2 \sigma_x^2
             + 2 \mu_x \mu_y c + \sigma_x^2 \sigma_y^2 + c^2
 
-        Exact if x and y are independent, or jointly of that law. Loadings are of first order: the
-        covariance of two products lacks what depends on squares of causes.
+        Exact if x and y are independent, or jointly follow that distribution. Loadings are of first
+        order: the covariance of two products lacks the parts from squares of causes.
+
+        Examples
+        --------
+        >>> one, name = np.ones(1), np.array(["gemm"])
+        >>> terms = Terms(name, name, 10 * one, np.array([1]), 0 * one, one, kind="absolute")
+        >>> algebra = MomentsAlgebra(terms)
+        >>> round(algebra.product(algebra.leaf("gemm"), algebra.constant(2.0)).mean, 6)
+        20.0
         """
         covariance, scale = x.covariance(y), x.mean * y.mean
         mean = scale + covariance
@@ -379,9 +399,9 @@ class MomentsAlgebra:
         r"""Return an increasing function of x; it works on arrays and may return infinity.
 
         Mean, variance and the covariance with x are integrated over the log-normal (log-ratio
-        errors) or normal law that has the mean and variance of x; loadings are those of x times the
-        slope of the regression on x. Where the function becomes infinite with a probability of at
-        most one in a million, values beyond four standard deviations count as those at four.
+        errors) or normal distribution with the mean and variance of x; loadings are those of x
+        times the slope of the regression on x. If the function becomes infinite with a probability
+        of at most one in a million, values beyond four standard deviations count as those at four.
 
         Raises
         ------
@@ -389,7 +409,15 @@ class MomentsAlgebra:
             The function is infinite with a larger probability (a queue that saturates): the result
             has no mean.
         InputError
-            The function returns something that is no number.
+            The function returns values that are not numbers.
+
+        Examples
+        --------
+        >>> one, name = np.ones(1), np.array(["gemm"])
+        >>> terms = Terms(name, name, 10 * one, np.array([1]), 0 * one, one, kind="absolute")
+        >>> algebra = MomentsAlgebra(terms)
+        >>> round(algebra.apply(algebra.leaf("gemm"), lambda t: 2 * t + 1).mean, 6)
+        21.0
         """
         if x.variance == 0:
             (value,) = _finite_values(function, np.array([x.mean]), np.zeros(1))
@@ -414,7 +442,7 @@ class MomentsAlgebra:
         return self._log_normal and x.mean > 0 and y.mean > 0
 
     def _largest_of_alike(self, parts: Sequence[Canonical]) -> Canonical | None:
-        """Largest of three or more times of equal means, variances and correlations: exact."""
+        """Return the exact maximum of three or more equally distributed and correlated times."""
         first, n = parts[0], len(parts)
         alike = partial(math.isclose, rel_tol=_ALIKE)
         if n < 3 or not all(alike(x.mean, first.mean) for x in parts):
@@ -435,7 +463,7 @@ class MomentsAlgebra:
                 n, first.mean, math.sqrt(variance), correlation=min(1.0, covariance / variance)
             )
             return Canonical(rank.mean, centre, _rest(rank.sd**2, centre))
-        # The logarithms: a common normal variable and the largest of n independent ones.
+        # Logarithms are a common normal variable plus the largest of n independent ones.
         square = math.log1p(variance / first.mean / first.mean)
         common = math.log1p(covariance / first.mean / first.mean)
         own = square - common if square - common > _ALIKE * square else 0.0
@@ -458,7 +486,7 @@ class MomentsAlgebra:
         return Canonical(mean, loadings, _rest(variance, loadings))
 
     def _followed(self, mean: float, loadings: Floats, own: float) -> Canonical:
-        """Give a variance of its own a factor, so that it is known again where it returns."""
+        """Give an own variance a factor, so that it is recognised when the time is used again."""
         if own <= _ROUNDING * (own + float(loadings @ loadings)):
             return Canonical(mean, loadings)
         if self._free <= 0:
@@ -473,7 +501,7 @@ class MomentsAlgebra:
 
 
 def _weighted(parts: Sequence[tuple[float, Canonical]]) -> Floats:
-    """Weighted sum of loadings of different lengths."""
+    """Return the weighted sum of loadings of different lengths."""
     out = np.zeros(max((len(x.loadings) for _, x in parts), default=0))
     for weight, x in parts:
         out[: len(x.loadings)] += weight * x.loadings
@@ -481,33 +509,33 @@ def _weighted(parts: Sequence[tuple[float, Canonical]]) -> Floats:
 
 
 def _rest(variance: float, loadings: Floats) -> float:
-    """Variance that the loadings do not explain."""
+    """Return the variance that the loadings do not explain."""
     return max(0.0, variance - float(loadings @ loadings))
 
 
 def _finite_values(function: Callable[[Floats], Floats], at: Floats, z: Floats) -> Floats:
-    """Values of an increasing function, finite ones for those that are very improbable."""
+    """Return values of an increasing function, finite where they are very improbable."""
     values = np.asarray(function(at), dtype=np.float64)
     if values.shape != at.shape or bool(np.isnan(values).any()):
         raise InputError(
             f"a function of a time must return a number for each of {len(at)} numbers between "
             f"{at[0]:.6g} and {at[-1]:.6g}, got shape {values.shape} with "
-            f"{int(np.isnan(values).sum())} that are none."
+            f"{int(np.isnan(values).sum())} that are not numbers."
         )
     if bool(np.isfinite(values).all()):
         return values
     saturated = float(special.ndtr(-z[~np.isfinite(values)][0])) if len(at) > 1 else 1.0
     if saturated > _SATURATED:
         raise NotDefinedError(
-            f"a function of a time is infinite with a probability of {saturated:.3g} (a queue that "
-            "saturates): the result has no mean and no variance. Use Monte Carlo, whose quantiles "
-            "exist below that probability, or lower the load."
+            f"a function of a time is infinite with a probability of {saturated:.2g} (a saturated "
+            "queue), so the result has no mean and no variance. Use Monte Carlo, which has "
+            "quantiles up to the rest of the probability, or lower the load."
         )
     inside = np.flatnonzero(np.abs(z) <= _CENTRAL)
     return np.clip(values, values[inside[0]], values[inside[-1]])
 
 
-#: Added to the diagonal of a correlation matrix, so that a singular one can be factorised.
+#: Added to the diagonal of a correlation matrix, so that a singular matrix can be factorised.
 _RIDGE = 1e-10
 _LARGEST = 1e140
 
@@ -516,8 +544,8 @@ _LARGEST = 1e140
 class Leaves:
     r"""One instance of each term as a linear form.
 
-    The variance of a log-normal term splits exactly among its causes: what it gains when the l-th
-    becomes known is :math:`m^2 (e^{s^2 R_l} - e^{s^2 R_{l-1}})`. The loading is the square root.
+    The variance of a log-normal term splits exactly among its causes: the part of the l-th is
+    :math:`m^2 (e^{s^2 R_l} - e^{s^2 R_{l-1}})`. The loading is the square root.
 
     Attributes
     ----------
@@ -525,11 +553,11 @@ class Leaves:
     loadings : ndarray, shape (n, levels)
         On the factor of the term's group at each level, coarse to fine.
     own : ndarray, shape (n,)
-        Variance drawn anew for each repetition.
+        Variance of the part that each repetition has on its own.
     codes : tuple of ndarray, shape (n,)
         Group at each level.
     groups : tuple of int
-        How many groups each level has.
+        Number of groups of each level.
     rows : ndarray, shape (n, n), optional
         With a matrix: the loadings of each term on n factors, instead of levels.
     """
@@ -578,8 +606,8 @@ def _check_range(values: Floats) -> None:
     largest = float(np.abs(values).max())
     if not (largest == 0 or 1 / _LARGEST < largest < _LARGEST):
         raise InputError(
-            f"times must lie between {1 / _LARGEST:g} and {_LARGEST:g}, got {largest:.6g}: "
-            "variances would exceed floating point. Give values in another unit."
+            f"times must lie between {1 / _LARGEST:g} and {_LARGEST:g}, so that variances do not "
+            f"overflow, got {largest:.6g}. Use another unit."
         )
 
 
@@ -592,8 +620,7 @@ def _factorised(covariance: Floats, sd: Floats) -> Floats:
         lower = linalg.cholesky(correlation, lower=True, check_finite=False)
     except linalg.LinAlgError:
         raise InputError(
-            "the matrix of correlations is not positive semi-definite: no quantities can be "
-            "correlated like that. Give a consistent matrix, e.g. the nearest positive "
-            "semi-definite one."
+            "the matrix of correlations is not positive semi-definite, so such correlations are "
+            "impossible. Give a consistent matrix, e.g. the nearest positive semi-definite one."
         ) from None
     return np.asarray(sd[:, None] * lower, dtype=np.float64)

@@ -30,7 +30,7 @@ from errcomp.propagation.terms import Floats, Integers
 Duration = str | Node | float
 _NAME, _DURATION = name(), number(low=0)
 _KEYS = ("kernel", "duration", "graph")
-#: Draws taken at once: a row of this length stays in the cache between its uses.
+#: Draws at once: a row of this length stays in the cache between its uses.
 _DRAWS = 2048
 #: Nodes on critical paths that are counted at once.
 _COUNTED = 2**20
@@ -43,37 +43,43 @@ class Sampling(Protocol):
     def block(self, names: Sequence[str]) -> Floats:
         """Return one instance of each of these terms or quantities, shape (len(names), draws).
 
-        A name may come several times: each is an instance of its own, as ``repeated(name, 1)``.
+        A repeated name gives separate instances, as ``repeated(name, 1)`` does.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.montecarlo import SamplingAlgebra
+        >>> issubclass(SamplingAlgebra, Sampling)
+        True
         """
         ...
 
 
 @dataclass(frozen=True)
 class Dag(Node, node="dag"):
-    r"""Events that start when all those are finished that they wait for.
+    r"""Events that start when all their predecessors are finished.
 
     .. math:: f_i = d_i + \max_{j \to i} f_j, \qquad T = \max_i f_i
 
-    Waiting is said by edges and by streams: events of one stream run in the order given. Nothing
-    else makes an event wait, so what shares a resource must share a stream.
+    Events wait for edges and streams: events of a stream run in the given order. They wait for
+    nothing else, so events that share a resource must share a stream.
 
     Attributes
     ----------
     durations : mapping of str to str, Node or float
-        For each event its id and what it takes: the name of a kernel of the table (one instance),
-        a graph of its own, or a certain time. Pairs will do.
+        Id and duration of each event: the name of a kernel of the table (one instance), a graph,
+        or a certain time. Also as pairs.
     edges : sequence of (str, str)
-        ``(before, after)``: after starts when before is finished. Given twice is given once.
+        ``(before, after)``: after starts when before is finished. Duplicates do not matter.
     streams : mapping of str to str
-        Stream of an event; events without one wait for their edges only.
+        Stream of an event; events without a stream wait only for their edges.
     chakra : mapping of str to int or str
-        Id of the node of a Chakra trace that an event is.
+        Id of an event's node in a Chakra trace.
 
     Raises
     ------
     InputError
-        There is no event, two have the same id, an edge or stream names an event that is not
-        there, or events wait for each other in a circle (names the first of the circle).
+        There is no event, two have the same id, an edge or stream names an unknown event, or
+        events wait for each other in a cycle (the message names the first of them).
 
     References
     ----------
@@ -106,12 +112,12 @@ class Dag(Node, node="dag"):
         streams: Mapping[str, Iterable[tuple[str, Duration]]],
         dependencies: Iterable[tuple[str, str]] = (),
     ) -> Dag:
-        """Make the graph of a trace: events in order on each stream, and what else they wait for.
+        """Make the graph of a trace: events in order on each stream, and other dependencies.
 
         Parameters
         ----------
         streams : mapping of str to iterable of (str, str, Node or float)
-            For each stream the ids of its events and what they take, in order.
+            For each stream, ids and durations of its events, in order.
         dependencies : iterable of (str, str)
             ``(before, after)`` across streams.
 
@@ -142,7 +148,7 @@ class Dag(Node, node="dag"):
         if dangling:
             unique = list(dict.fromkeys(dangling))
             raise InputError(
-                f"Dag.edges: no event is called {listed(unique)}. Events: "
+                f"Dag.edges: no event is named {listed(unique)}. Events: "
                 f"{describe_names(list(known), wanted=str(unique[0]))}."
             )
         object.__setattr__(self, "edges", tuple(edges))
@@ -151,9 +157,9 @@ class Dag(Node, node="dag"):
             if not isinstance(given, Mapping):
                 raise InputError(f"{where}: must be a mapping of event ids, got {shown(given)}")
             if lost := [event for event in given if event not in known]:
-                raise InputError(f"{where}: no event is called {listed(lost)}")
+                raise InputError(f"{where}: no event is named {listed(lost)}")
             object.__setattr__(self, key, {e: check(v, where) for e, v in given.items()})
-        _ = self._schedule  # finds circles
+        _ = self._schedule  # finds cycles
 
     @cached_property
     def _schedule(self) -> Schedule:
@@ -179,15 +185,10 @@ class Dag(Node, node="dag"):
         return tuple(duration for duration in self.durations.values() if isinstance(duration, Node))
 
     def own_leaves(self) -> tuple[tuple[str, int], ...]:
-        """Return the kernels of the events."""
         return tuple((kernel, 1) for kernel in self.durations.values() if isinstance(kernel, str))
 
     def time(self, algebra: Algebra[T]) -> T:
-        """Return the time until all events are finished.
-
-        An engine that can draw all durations at once (`Sampling`) gets them through
-        `finish_times`; others are asked event by event for sums and maxima.
-        """
+        # An engine that can draw all durations at once needs no sums and maxima event by event.
         if isinstance(algebra, Sampling):
             return cast(T, self.finish_times(self.duration_block(algebra)))
         takes = list(self.durations.values())
@@ -201,7 +202,18 @@ class Dag(Node, node="dag"):
         return self._schedule.evaluate(duration, algebra.maximum, algebra.total)
 
     def duration_block(self, algebra: Sampling) -> Floats:
-        """Draw the duration of every event, shape (events, draws), in the order of `durations`."""
+        """Draw the duration of every event, shape (events, draws), in the order of `durations`.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.montecarlo import SamplingAlgebra
+        >>> class Certain:  # an engine in which all kernels take 2
+        ...     def block(self, names):
+        ...         return np.full((len(names), 3), 2.0)
+        >>> Dag({"a": "k1", "b": "k2"}).duration_block(Certain())
+        array([[2., 2., 2.],
+               [2., 2., 2.]])
+        """
         takes = list(self.durations.values())
         drawn = [i for i, duration in enumerate(takes) if isinstance(duration, str)]
         leaves = algebra.block([cast(str, takes[i]) for i in drawn])
@@ -220,8 +232,8 @@ class Dag(Node, node="dag"):
     def finish_times(self, durations: ArrayLike) -> Floats:
         """Return the time at which all events are finished, in each draw.
 
-        Takes O((events + edges) × draws). Beside the input it needs rows for the events that
-        others still wait for, 2,048 draws at a time.
+        Takes O((events + edges) × draws). In addition to the input it needs memory for the events
+        that others still wait for, 2,048 draws at a time.
 
         Parameters
         ----------
@@ -243,10 +255,10 @@ class Dag(Node, node="dag"):
     def critical_paths(self, durations: ArrayLike) -> tuple[Floats, Integers]:
         """Return the finish times, and in how many draws each event is on the critical path.
 
-        The path is followed back from the event that finishes last to the one that it waited for
-        longest, and so on; of several that finish together the first counts. Divided by the number
-        of draws this is the criticality index of the event. Takes up to five times as long as
-        `finish_times`, and one byte for each draw of each event that waits for several.
+        The path leads back from the event that finishes last to the event that it waited for
+        longest, and so on; if several finish together, the first counts. Divided by the number of
+        draws this is the criticality index of the event. Takes up to five times as long as
+        `finish_times`, and one byte per draw for each event that waits for several.
 
         Parameters
         ----------
@@ -271,7 +283,14 @@ class Dag(Node, node="dag"):
         return self._schedule.critical(self._as_block(durations))
 
     def critical_counts(self, durations: ArrayLike) -> Integers:
-        """Return in how many draws each event is on the critical path; see `critical_paths`."""
+        """Return in how many draws each event is on the critical path; see `critical_paths`.
+
+        Examples
+        --------
+        >>> dag = Dag({"a": "k1", "b": "k2", "c": "k3"}, edges=[("a", "c"), ("b", "c")])
+        >>> dag.critical_counts([[1.0, 5.0, 3.0], [2.0, 2.0, 3.0], [1.0, 1.0, 1.0]])
+        array([2, 1, 3])
+        """
         return self.critical_paths(durations)[1]
 
     def _as_block(self, durations: ArrayLike) -> Floats:
@@ -284,7 +303,6 @@ class Dag(Node, node="dag"):
         return block
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
         nodes = []
         for event, duration in self.durations.items():
             item: dict[str, Any] = {"id": event}
@@ -301,7 +319,14 @@ class Dag(Node, node="dag"):
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any], where: str, depth: int) -> Dag:
-        """Return the graph that this object describes; ``where`` is its JSON path."""
+        """Return the graph that an object describes; ``where`` is its JSON path.
+
+        Examples
+        --------
+        >>> document = {"node": "dag", "nodes": [{"id": "a", "duration": 3.0}]}
+        >>> float(Dag.from_dict(document, "graph", 1).finish_times([[3.0]])[0])
+        3.0
+        """
         read_object(value, where, ["node", "nodes", "edges"], ["node", "nodes"])
         nodes, edges = value["nodes"], value.get("edges", [])
         for key, items in (("nodes", nodes), ("edges", edges)):
@@ -337,7 +362,13 @@ class Dag(Node, node="dag"):
 
     @classmethod
     def schema(cls) -> dict[str, Any]:
-        """Return what `from_dict` takes, as JSON Schema."""
+        """Return the JSON Schema of the objects that `from_dict` takes.
+
+        Examples
+        --------
+        >>> sorted(Dag.schema()["properties"])
+        ['edges', 'node', 'nodes']
+        """
         text = dict(_NAME.schema)
         event = object_schema(
             {
@@ -374,7 +405,7 @@ def _edge(value: Any, where: str) -> tuple[str, str]:
 
 
 def _events(pairs: Iterable[Any]) -> dict[str, Duration]:
-    """Check ids and durations; returns them in order."""
+    """Check ids and durations; return them in order."""
     events: dict[str, Duration] = {}
     twice: list[str] = []
     for event, duration in (_pair(pair, "Dag.durations") for pair in pairs):
@@ -387,31 +418,31 @@ def _events(pairs: Iterable[Any]) -> dict[str, Duration]:
         events[event] = duration
     if twice:
         raise InputError(
-            f"Dag.durations: several events are called {listed(dict.fromkeys(twice))}. Give each "
+            f"Dag.durations: several events are named {listed(dict.fromkeys(twice))}. Give each "
             "its own id."
         )
     if not events:
-        raise InputError("Dag.durations: there is no event. A graph needs at least one.")
+        raise InputError("Dag.durations: a graph needs at least one event, got none.")
     return events
 
 
-# Order of a directed acyclic graph and the passes through it, on arrays of draws.
+# Order of a directed acyclic graph, and passes through it, on arrays of draws.
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """Nodes in an order in which every node comes after those it waits for.
+    """Nodes in topological order: every node comes after its predecessors.
 
     Attributes
     ----------
     order : list of int
         The nodes, level by level.
     before : list of list of int
-        Which nodes each waits for.
+        Predecessors of each node.
     last : list of bool
-        Whether nothing waits for it.
+        Whether no node waits for it.
     done : list of list of int
-        For each node those whose finish time is not needed after it.
+        For each node, the nodes whose finish time is not needed after it.
     """
 
     order: list[int]
@@ -420,7 +451,7 @@ class Schedule:
     done: list[list[int]]
 
     def finish_times(self, durations: Floats) -> Floats:
-        """Return the time at which all is done, shape (draws,); see `Dag.finish_times`."""
+        """Return the time at which all nodes are done, shape (draws,); see `Dag.finish_times`."""
         makespan = np.full(durations.shape[1], -np.inf)
         for low in range(0, len(makespan), _DRAWS):
             part = slice(low, low + _DRAWS)
@@ -438,7 +469,7 @@ class Schedule:
             end = np.full(chosen.shape[1], self.last.index(True))
             self._forward(durations[:, part], makespan[part], chosen, end)
             counts += self._entries(chosen, end)
-        for i in reversed(self.order):  # who waits for one alone takes that one along
+        for i in reversed(self.order):  # a node with one predecessor passes its count on
             if len(self.before[i]) == 1:
                 counts[self.before[i][0]] += counts[i]
         return makespan, counts
@@ -451,18 +482,18 @@ class Schedule:
 
     @cached_property
     def _joined(self) -> tuple[Integers, Integers]:
-        """What joins wait for, one after the other, and where that of each begins."""
+        """Predecessors of all joins, concatenated, and the first position of each join."""
         first = np.cumsum([0, *(len(self.before[i]) for i in self._joins)])
         return first, np.array([j for i in self._joins for j in self.before[i]], dtype=np.int64)
 
     @cached_property
     def _position(self) -> np.dtype[Any]:
-        """Smallest integers that tell which of those that it waited for came last."""
+        """Smallest integer type for the position of the last predecessor."""
         return np.min_scalar_type(max(map(len, self.before)))
 
     @cached_property
     def _origin(self) -> Integers:
-        """For each node the join from which a chain leads to it (its number), −1 for none."""
+        """Number of the join from which a chain leads to each node, or −1."""
         origin = np.full(len(self.order), -1)
         for i in self.order:
             waits = self.before[i]
@@ -479,9 +510,9 @@ class Schedule:
         chosen: NDArray[Any] | None = None,
         end: Integers | None = None,
     ) -> None:
-        """Write the finish times into ``makespan``, who came last to joins into ``chosen``.
+        """Write the finish times into ``makespan``, and the last predecessors into ``chosen``.
 
-        ``end`` takes the node that finished last of all.
+        ``end`` gets the node that finished last.
         """
         nothing = np.empty(0)
         finish = [nothing] * len(self.order)
@@ -504,12 +535,12 @@ class Schedule:
                 np.maximum(makespan, row, out=makespan)
             finish[i] = row
             for j in self.done[i]:
-                if self.before[j]:  # else a row of the input, which is not ours to write to
+                if self.before[j]:  # otherwise it is a row of the input, which must not change
                     spare.append(finish[j])
                 finish[j] = nothing
 
     def _entries(self, chosen: NDArray[Any], end: Integers) -> Integers:
-        """Count at which nodes the critical paths, followed backwards, enter a chain."""
+        """Count the nodes at which the critical paths, followed backwards, enter a chain."""
         counts = np.zeros(len(self.order), dtype=np.int64)
         first, before = self._joined
         draw = np.arange(len(end))
@@ -534,7 +565,7 @@ class Schedule:
         maximum: Callable[[Sequence[T]], T],
         total: Callable[[Sequence[T]], T],
     ) -> T:
-        """Return the time at which all is done, node by node with the operations given."""
+        """Return the time at which all nodes are done, with the given operations."""
         finish: dict[int, T] = {}
         ends: list[T] = []
         for i in self.order:
@@ -553,7 +584,7 @@ class Schedule:
 
 
 def _mark_last(finish: list[Floats], nodes: list[int], out: NDArray[Any]) -> None:
-    """Write into ``out`` which of the nodes finished last in each draw, the first of several."""
+    """Write into ``out`` the node that finished last in each draw (the first of equals)."""
     np.greater(finish[nodes[1]], finish[nodes[0]], out=out)
     if len(nodes) > 2:
         latest = np.maximum(finish[nodes[0]], finish[nodes[1]])
@@ -563,7 +594,7 @@ def _mark_last(finish: list[Floats], nodes: list[int], out: NDArray[Any]) -> Non
 
 
 def schedule(n: int, edges: Sequence[tuple[int, int]]) -> Schedule | list[int]:
-    """Order n nodes by their edges (before, after); the nodes of one cycle where there is one."""
+    """Order n nodes by their edges (before, after); if there is a cycle, return its nodes."""
     before: list[list[int]] = [[] for _ in range(n)]
     after: list[list[int]] = [[] for _ in range(n)]
     for a, b in dict.fromkeys(edges):
@@ -571,7 +602,7 @@ def schedule(n: int, edges: Sequence[tuple[int, int]]) -> Schedule | list[int]:
         after[a].append(b)
     open_ = [len(waits) for waits in before]
     order = [i for i in range(n) if not open_[i]]
-    for i in order:  # grows as it goes: Kahn's algorithm
+    for i in order:  # grows during the loop: Kahn's algorithm
         for j in after[i]:
             open_[j] -= 1
             if not open_[j]:
@@ -587,7 +618,7 @@ def schedule(n: int, edges: Sequence[tuple[int, int]]) -> Schedule | list[int]:
 
 
 def cycle_among(before: list[list[int]], waiting: set[int]) -> list[int]:
-    """Return the nodes of one cycle; each node waiting waits for another one that is waiting."""
+    """Return the nodes of a cycle among waiting nodes."""
     seen: dict[int, int] = {}
     path: list[int] = []
     i = min(waiting)

@@ -1,7 +1,7 @@
-"""A prediction with its error, as one layer hands it to the next, and the document between tools.
+"""A prediction with its error, for the next layer of the stack or for another tool.
 
-Strict JSON, versioned, every key checked; `schema` describes it as JSON Schema, and the file
-``prediction.schema.json`` beside this module is what it returns.
+The document is strict, versioned JSON, and every key is checked. `schema` returns its JSON Schema,
+which is also in the file ``prediction.schema.json`` beside this module.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from errcomp.propagation.terms import KINDS, Floats, Level, Terms
 from errcomp.system.files import replacing
 from errcomp.system.strict_json import loads
 
-#: Where in the stack a prediction stands, lowest first.
+#: Layers of the stack, lowest first.
 Layer = Literal["hardware", "kernel", "model", "system", "service"]
 #: All layers, lowest first.
 LAYERS: tuple[Layer, ...] = get_args(Layer)
@@ -51,14 +51,14 @@ LAYERS: tuple[Layer, ...] = get_args(Layer)
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """A file that a prediction was made from.
+    """An input file of a prediction.
 
     Attributes
     ----------
     name : str
-        How it is called, e.g. ``"trace.0.et"``.
+        Its name, e.g. ``"trace.0.et"``.
     sha256 : str
-        Digest of its bytes, 64 hexadecimal digits in lower case.
+        Digest of its bytes: 64 hexadecimal digits in lower case.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Who predicted, when, and from what.
+    """Tool, date and inputs of a prediction.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Provenance:
     inputs : tuple of Input
         Files with their digests; Chakra node ids refer to the traces among them.
     note : str
-        What a reader should know.
+        A note to readers.
     """
 
     tool: str
@@ -90,22 +90,23 @@ class Provenance:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prediction:
-    """A predicted time with its error, as it is handed on.
+    """A predicted time with its error, for the next layer or tool.
 
     Attributes
     ----------
     name : str
-        What is predicted; the id of its term where it becomes a leaf of the next layer.
+        Name of the prediction, and id of its term as a leaf of the next layer.
     unit : str
         Unit of the terms and of the graph.
     level : {"hardware", "kernel", "model", "system", "service"}
-        Layer whose figures these are.
+        Layer of the terms.
     terms : Terms
-        The figures with their errors, without the graph's own quantities (`attach` adds them).
+        The predicted times with their errors, without the graph's own quantities (`attach` adds
+        them).
     provenance : Provenance
-        Where they come from.
+        Their source.
     graph : Node or None
-        How they make up the whole; None: they are figures to build on.
+        How the terms make up the whole; None: terms for another graph.
     """
 
     name: str
@@ -125,7 +126,7 @@ class Prediction:
         provenance: Provenance,
         df: float = float("inf"),
     ) -> Prediction:
-        """Make the prediction of one figure: the result of one layer as a leaf of the next.
+        """Make a prediction of a single quantity: the result of one layer as a leaf of the next.
 
         Examples
         --------
@@ -189,7 +190,7 @@ _PROVENANCE: Mapping[str, Field] = {
     "note": text(),
     "inputs": Field(_inputs, {"type": "array", "items": object_schema(_INPUT, _INPUT)}),
 }
-#: Keys of the provenance that must be there.
+#: Required keys of the provenance.
 _MADE = ("tool", "tool_version", "created")
 _HEAD: Mapping[str, Field] = {
     "format": choice([FORMAT]),
@@ -202,7 +203,16 @@ _REQUIRED = [*_HEAD, "distribution", "correlation", "terms", "provenance"]
 
 
 def to_document(prediction: Prediction) -> dict[str, Any]:
-    """Return the document of a prediction as plain values for JSON."""
+    """Return the document of a prediction as plain values for JSON.
+
+    Examples
+    --------
+    >>> made = Provenance("errcomp", "0.1.0", "2025-01-31")
+    >>> p = Prediction.single(Quantity("step", 5.0, 0.1), unit="ms", level="model", provenance=made)
+    >>> document = to_document(p)
+    >>> document["format"], document["terms"][0]["value"]
+    ('errcomp-prediction', 5.0)
+    """
     made = prediction.provenance
     graph = prediction.graph
     return {
@@ -220,12 +230,12 @@ def to_document(prediction: Prediction) -> dict[str, Any]:
 def write_document(prediction: Prediction, path: str | Path) -> None:
     """Write a prediction as a JSON document, whole or not at all.
 
-    What could not be read back is not written. The same prediction gives the same bytes.
+    An unreadable document is never written. The same prediction gives the same bytes.
 
     Parameters
     ----------
     prediction : Prediction
-        What is handed on.
+        The prediction.
     path : str or Path
         Target; an existing file is replaced.
 
@@ -249,7 +259,8 @@ def write_document(prediction: Prediction, path: str | Path) -> None:
     read_document(document)
     if prediction.terms.unit not in (None, prediction.unit):
         raise InputError(
-            f"unit: the prediction is in {prediction.unit}, its terms in {prediction.terms.unit}"
+            f"unit: the prediction is in {prediction.unit}, but its terms are in "
+            f"{prediction.terms.unit}"
         )
     content = json.dumps(document, allow_nan=False, indent=1)
     with replacing(Path(path)) as temporary:
@@ -262,19 +273,28 @@ def read_document(source: str | Path | Mapping[str, Any]) -> Prediction:
     Parameters
     ----------
     source : str, Path or mapping
-        A file, or what was parsed from one.
+        A file, or parsed JSON.
 
     Returns
     -------
     Prediction
-        Groups are numbered anew from 0.
+        With groups numbered from 0.
 
     Raises
     ------
     InputError
-        The file cannot be read, is no strict JSON, has another format, a newer version, unknown or
-        missing keys, or values that are not valid. The message names the JSON path, such as
+        The file cannot be read, is not strict JSON, has another format, a newer version, unknown
+        or missing keys, or invalid values. The message names the JSON path, such as
         ``terms[3].spread``.
+
+    Examples
+    --------
+    See `write_document`.
+
+    >>> read_document({"format": "errcomp-prediction", "version": 2})  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+        ...
+    errcomp.errors.InputError: version: the document has version 2, but this errcomp reads ...
     """
     if isinstance(source, Mapping):
         return _read(source)
@@ -291,7 +311,17 @@ def read_graph(source: str | Path) -> Node:
     Raises
     ------
     InputError
-        As `read_document`; or the prediction has no graph.
+        As `read_document`, or the prediction has no graph.
+
+    Examples
+    --------
+    >>> import json, tempfile
+    >>> from errcomp.propagation.graph import Constant
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "job.json"
+    ...     _ = path.write_text(json.dumps(Constant(1.5).to_dict()))
+    ...     read_graph(path)
+    Constant(value=1.5)
     """
     value = _parsed(Path(source))
     try:
@@ -301,7 +331,7 @@ def read_graph(source: str | Path) -> Node:
     except InputError as error:
         raise InputError(f"{source}: {error}") from error
     if graph is None:
-        raise InputError(f"{source}: graph: this prediction has none")
+        raise InputError(f"{source}: graph: this prediction has no graph")
     return graph
 
 
@@ -311,14 +341,15 @@ def _parsed(path: Path) -> Any:
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         reason = getattr(error, "strerror", None) or error
         raise InputError(
-            f"{str(path)!r}: cannot be read ({reason}). Check the path and who may read it."
+            f"{str(path)!r}: cannot be read ({reason}). Check the path and its permissions."
         ) from error
     try:
         return loads(content.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: is not UTF-8 text (byte {error.start})") from error
+        at = f"byte {error.start}"
+        raise InputError(f"{path}: is not valid UTF-8 ({at}). Re-export the file.") from error
     except ValueError as error:
-        raise InputError(f"{str(path)!r}: is no strict JSON ({error})") from error
+        raise InputError(f"{str(path)!r}: is not strict JSON ({error})") from error
 
 
 def _read(document: Any) -> Prediction:
@@ -343,7 +374,7 @@ def _read(document: Any) -> Prediction:
 
 
 def _check_version(document: Mapping[str, Any]) -> None:
-    """Say what this is before its keys are looked at: those of another version are unknown."""
+    """Check format and version first: keys of another version would be unknown."""
     if document.get("format") != FORMAT:
         got = shown(document["format"]) if "format" in document else "none"
         raise InputError(f"format: must be {FORMAT!r}, got {got}")
@@ -351,8 +382,8 @@ def _check_version(document: Mapping[str, Any]) -> None:
         version = _HEAD["version"].check(document["version"], "version")
         if version > VERSION:
             raise InputError(
-                f"version: the document has version {version}, this errcomp reads up to version "
-                f"{VERSION}. Update errcomp, or ask for an older version of the document."
+                f"version: the document has version {version}, but this errcomp reads versions up "
+                f"to {VERSION}. Update errcomp, or get an older version of the document."
             )
 
 
@@ -360,7 +391,7 @@ def _check_units(graph: Node, unit: str) -> None:
     for node in walk(graph):
         if isinstance(node, Collective) and unit in UNITS and node.unit != unit:
             raise InputError(
-                f"graph: a collective ({node.operation}) gives {node.unit}, the terms are in "
+                f"graph: a collective ({node.operation}) is in {node.unit}, but the terms are in "
                 f"{unit}. Use one unit."
             )
 
@@ -368,10 +399,10 @@ def _check_units(graph: Node, unit: str) -> None:
 def schema() -> dict[str, Any]:
     """Return the JSON Schema (draft 2020-12) of the document.
 
-    Made of the same tables that reading checks against. Not in it, because it cannot be said there:
-    unique ids, shares that sum to at most 1, nested groups, positive values of log-ratio terms,
-    matrices that are positive semi-definite, graphs without cycles whose kernels are terms, one
-    unit, and a nesting of at most 200 nodes.
+    Made from the tables that reading uses. JSON Schema cannot express some checks: unique ids,
+    shares that sum to at most 1, nested groups, positive values of log-ratio terms, positive
+    semi-definite matrices, graphs without cycles whose kernels are terms, one unit, and a nesting
+    of at most 200 nodes.
 
     Examples
     --------
@@ -521,7 +552,7 @@ def _read_rows(items: Any, kind: str) -> list[dict[str, Any]]:
         if at != i:
             raise InputError(
                 f"{path}.id: {shown(row['id'])} is also the id of terms[{at}]. Give each term its "
-                "own."
+                "own id."
             )
         rows.append(row)
     return rows
@@ -548,13 +579,13 @@ def _read_correlation(
         level = read_fields(item, path, LEVEL, LEVEL)
         if level["name"] in names:
             raise InputError(
-                f"{path}.name: there are two levels {shown(level['name'])}. Rename one."
+                f"{path}.name: two levels are named {shown(level['name'])}. Rename one."
             )
         names.append(level["name"])
         shares.append(level["share"])
     if sum(shares) > 1 + 1e-9:
         raise InputError(
-            f"{where}.levels: the shares sum to {sum(shares):g}, at most 1 is there to share"
+            f"{where}.levels: the shares sum to {sum(shares):g}, but must sum to at most 1"
         )
     return names, shares, None
 
@@ -577,7 +608,7 @@ def _read_matrix(value: Any, rows: Sequence[Mapping[str, Any]]) -> Floats:
 
 
 def _check_nested(levels: Sequence[Level]) -> None:
-    """Every group lies within one group of the level before."""
+    """Check that every group lies within one group of the level before."""
     for coarse, fine in itertools.pairwise(levels):
         parent = np.zeros(int(fine.codes.max()) + 1, dtype=np.int64)
         parent[fine.codes] = coarse.codes
@@ -585,6 +616,6 @@ def _check_nested(levels: Sequence[Level]) -> None:
         if len(astray):
             raise InputError(
                 f"terms[{int(astray[0])}].groups: its group at level {fine.name!r} also has terms "
-                f"of another group at level {coarse.name!r}. Levels are nested from coarse to "
-                "fine: number the groups anew."
+                f"of another group at level {coarse.name!r}. Levels must be nested from coarse to "
+                "fine: renumber the groups."
             )

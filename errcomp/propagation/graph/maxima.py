@@ -1,4 +1,4 @@
-"""The larger of correlated normal variables, in closed form: where times wait for each other."""
+"""The maximum of correlated normal variables, in closed form: times that wait for each other."""
 
 from __future__ import annotations
 
@@ -16,8 +16,6 @@ from errcomp.propagation.terms import Floats
 
 __all__ = [
     "Maximum",
-    "clark",
-    "clark_log_normal",
     "largest_log_normal",
     "largest_standard_normal",
     "maximum_of_ranks",
@@ -26,9 +24,9 @@ __all__ = [
 
 #: Standard deviations of the difference beyond which the smaller mean never wins (1e-350).
 _FAR = 40.0
-#: Variance of a difference, over the sum of the variances, that is rounding.
+#: Variance of a difference, relative to the sum of the variances, that counts as rounding.
 _ROUNDING = 1e-15
-#: Relative variance below which log-normal and normal formulas agree better than they round.
+#: Relative variance below which log-normal and normal formulas differ by less than rounding.
 _SMALL = 1e-8
 _ROOT_2 = math.sqrt(2.0)
 _ROOT_2_PI = math.sqrt(2.0 * math.pi)
@@ -54,11 +52,11 @@ class Maximum:
 def clark(
     mean1: float, variance1: float, mean2: float, variance2: float, covariance: float
 ) -> tuple[float, float, float, float]:
-    """Mean and variance of the larger of two normals, and the probability that it is each.
+    """Return mean and variance of the larger of two normals, and the probability of each.
 
-    The formula of `maximum_of_two` without its checks. Where both are the same variable but for a
-    constant the larger mean wins; where that is 0 too, each counts half. The covariance of the
-    maximum with any other normal variable is that of each times its probability.
+    The formula of `maximum_of_two` without its checks. If both differ only by a constant, the
+    larger mean wins; if they are equal, each counts half. The covariance of the maximum with any
+    other normal variable is the sum of those of each, times its probability.
     """
     spread2 = variance1 + variance2 - 2 * covariance
     gap = mean1 - mean2
@@ -72,7 +70,7 @@ def clark(
         return _winner(mean1, variance1, mean2, variance2)
     first, second = _probability(alpha), _probability(-alpha)
     density = spread * math.exp(-0.5 * alpha * alpha) / _ROOT_2_PI
-    # Moments of what the maximum exceeds the larger mean by: no large squares to subtract.
+    # Moments of the excess over the larger mean, so that no large squares are subtracted.
     if gap >= 0:
         base, excess = mean1, density - gap * second
         square = variance1 * first + (variance2 + gap * gap) * second - gap * density
@@ -85,18 +83,18 @@ def clark(
 def clark_log_normal(
     mean1: float, variance1: float, mean2: float, variance2: float, covariance: float
 ) -> tuple[float, float, float, float]:
-    r"""Mean and variance of the larger of two jointly log-normal variables, and their weights.
+    r"""Return mean and variance of the larger of two joint log-normal variables, and weights.
 
     .. math::
         \operatorname{E} \max(X, Y) = m_1 \Phi(d_1) + m_2 \Phi(d_2), \qquad
         d_{1, 2} = \pm \frac{\ln (m_1 / m_2)}{\theta} + \frac{\theta}{2}
 
-    with :math:`\theta^2` the variance of :math:`\ln X - \ln Y`; the second moment likewise with
-    the squares of X and Y, which are log-normal too. Exact. The weights :math:`\Phi(d_1)` and
-    :math:`\Phi(d_2)` are what the loadings of each on the factors are multiplied with to give those
-    of the maximum; they sum to more than 1: what is common multiplies the whole maximum. Means must
-    be positive. Where variances are so small that their squares drown in rounding, or a covariance
-    is none of log-normals, the normal formula is used.
+    with :math:`\theta^2` the variance of :math:`\ln X - \ln Y`; the second moment likewise with the
+    squares of X and Y, which are also log-normal. Exact. The loadings of the maximum are those of X
+    times :math:`\Phi(d_1)` plus those of Y times :math:`\Phi(d_2)`. These weights sum to more than
+    1, because a common factor multiplies the whole maximum. Means must be positive. The normal
+    formula is used if variances are so small that rounding dominates their squares, or if the
+    covariance is impossible for log-normals.
 
     References
     ----------
@@ -127,7 +125,7 @@ def clark_log_normal(
 def _winner(
     mean1: float, variance1: float, mean2: float, variance2: float
 ) -> tuple[float, float, float, float]:
-    """Return the variable with the larger mean, where the other one never exceeds it."""
+    """Return the variable with the larger mean, if the other never exceeds it."""
     return (mean1, variance1, 1.0, 0.0) if mean1 > mean2 else (mean2, variance2, 0.0, 1.0)
 
 
@@ -138,7 +136,7 @@ def _probability(z: float) -> float:
 def maximum_of_two(
     mean1: float, sd1: float, mean2: float, sd2: float, *, correlation: float = 0.0
 ) -> Maximum:
-    r"""Mean and standard deviation of the larger of two jointly normal variables.
+    r"""Return mean and standard deviation of the larger of two jointly normal variables.
 
     .. math::
         \theta^2 = \sigma_1^2 + \sigma_2^2 - 2 \rho \sigma_1 \sigma_2, \quad
@@ -149,11 +147,11 @@ def maximum_of_two(
         \operatorname{E} M^2 = (\mu_1^2 + \sigma_1^2) \Phi(\alpha)
         + (\mu_2^2 + \sigma_2^2) \Phi(-\alpha) + (\mu_1 + \mu_2) \theta \varphi(\alpha)
 
-    Definition: exact for two normals. The maximum of uncertain values is larger than the larger
-    mean, and less uncertain: ``max(10 ± 1, 10 ± 1)`` is ``10.564 ± 0.826``. First-order rules
-    (a derivative times a deviation) give 10 ± 1.
-    Misleads where the result is taken for normal: it is skewed to the right, most where the means
-    are equal and the standard deviations are not.
+    Definition: exact for two normals. The maximum of uncertain values exceeds the larger mean, and
+    is less uncertain: ``max(10 ± 1, 10 ± 1)`` is ``10.564 ± 0.826``. First-order rules (a
+    derivative times a deviation) give 10 ± 1.
+    Misleads if the result is treated as normal: it is skewed to the right, most where the means are
+    equal and the standard deviations differ.
 
     Parameters
     ----------
@@ -200,24 +198,24 @@ def maximum_of_two(
 
 
 def maximum_of_ranks(n: int, mean: float, sd: float, *, correlation: float = 0.0) -> Maximum:
-    r"""Mean and standard deviation of the largest of n alike, equally correlated normals.
+    r"""Return mean and sd of the largest of n identically distributed, equally correlated normals.
 
     .. math::
         \operatorname{E} M = \mu + \sigma \sqrt{1 - \rho} \, e_n, \qquad
         \operatorname{Var} M = \sigma^2 \left(\rho + (1 - \rho) v_n\right)
 
     Definition: :math:`e_n` and :math:`v_n` are mean and variance of the largest of n independent
-    standard normals. Exact: what the ranks share, :math:`\sigma \sqrt \rho F`, shifts them all;
-    the maximum is over the rest. (The formulas hold for negative ρ too.) For stragglers: the
+    standard normals. Exact: the common part :math:`\sigma \sqrt \rho F` shifts all ranks, and the
+    maximum is over the rest. (The formulas are also valid for negative ρ.) For stragglers: the
     slowest of n ranks that wait for each other.
-    Misleads where the ranks err with heavy tails: their maximum grows much faster with n.
+    Misleads for errors with heavy tails: their maximum grows much faster with n.
 
     Parameters
     ----------
     n : int
         Number of ranks, ≥ 1.
     mean, sd : float
-        Of one rank; sd ≥ 0.
+        Mean and standard deviation of one rank; sd ≥ 0.
     correlation : float
         Between any two ranks, in [-1/(n-1), 1].
 
@@ -260,7 +258,7 @@ def maximum_of_ranks(n: int, mean: float, sd: float, *, correlation: float = 0.0
 
 @lru_cache(maxsize=1024)
 def largest_standard_normal(n: int) -> tuple[float, float]:
-    r"""Mean and variance of the largest of n independent standard normal variables.
+    r"""Return mean and variance of the largest of n independent standard normal variables.
 
     .. math:: \operatorname{E} M^k = \int z^k \, n \varphi(z) \Phi(z)^{n-1} \, dz
 
@@ -284,7 +282,7 @@ def largest_standard_normal(n: int) -> tuple[float, float]:
 
 @lru_cache(maxsize=1024)
 def largest_log_normal(n: int, spread: float) -> tuple[float, float]:
-    r"""Mean and variance of :math:`e^{s M}`, M the largest of n independent standard normals.
+    r"""Return mean and variance of :math:`e^{s M}`, M the largest of n standard normals.
 
     Parameters
     ----------
@@ -305,7 +303,7 @@ def largest_log_normal(n: int, spread: float) -> tuple[float, float]:
 
 
 def _largest(n: int, beyond: float) -> tuple[Floats, Floats]:
-    """Nodes and weights for the largest of n standard normals."""
+    """Return nodes and weights for the largest of n standard normals."""
     z = np.linspace(-12.0, math.sqrt(2 * math.log(n)) + beyond, 4001)
     weight = np.exp(math.log(n) - z**2 / 2 + (n - 1) * special.log_ndtr(z))
     return z, weight / weight.sum()
@@ -322,8 +320,7 @@ def _check_deviations(values: Mapping[str, float]) -> None:
     for name, value in values.items():
         if value < 0:
             raise InputError(
-                f"{name} must not be negative, got {value:g}. It is a standard deviation, not a "
-                "variance or a deviation with a sign."
+                f"{name} is a standard deviation and must not be negative, got {value:g}."
             )
 
 

@@ -1,4 +1,4 @@
-"""The plain nodes of an execution graph, and its own uncertain quantities, added to the terms."""
+"""Basic nodes of an execution graph, and the graph's own uncertain quantities."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _chakra(value: Any, where: str) -> int | str | None:
     return node_id
 
 
-#: A node of a Chakra execution trace: its id.
+#: Id of a node of a Chakra execution trace.
 CHAKRA = Field(
     _chakra, {"oneOf": [{"type": "integer", "minimum": 0}, {"type": "string", "minLength": 1}]}
 )
@@ -46,23 +46,23 @@ CHAKRA = Field(
 
 @dataclass(frozen=True)
 class Kernel(Node, node="kernel"):
-    """A kernel of the table, carried out ``count`` times in sequence.
+    """A kernel of the table, run ``count`` times in sequence.
 
-    The instances share what the error model says that they share; the rest is drawn anew for each.
+    The instances share errors as the error model says; each has the rest on its own.
 
     Attributes
     ----------
     name : str
         Id of the term.
     count : int
-        How often, ≥ 1.
+        Number of times, ≥ 1.
     chakra_node : int or str, optional
-        Id of the node of a Chakra trace that this is.
+        Id of its node in a Chakra trace.
 
     Raises
     ------
     InputError
-        The name is empty or the count is no positive integer.
+        The name is empty or the count is not a positive integer.
 
     Examples
     --------
@@ -77,11 +77,9 @@ class Kernel(Node, node="kernel"):
     fields: ClassVar = {"name": name_field(), "count": integer(1), "chakra_node": CHAKRA}
 
     def own_leaves(self) -> tuple[tuple[str, int], ...]:
-        """Return the term and its count."""
         return ((self.name, self.count),)
 
     def time(self, algebra: Algebra[T]) -> T:
-        """Return the sum of the instances."""
         return algebra.repeated(self.name, self.count)
 
 
@@ -89,10 +87,10 @@ class Kernel(Node, node="kernel"):
 class Quantity(Node, node="quantity"):
     r"""An uncertain parameter of the graph itself: a latency, a bandwidth, an efficiency.
 
-    With Z standard normal (or Student t, as the terms have it) the quantity is
-    :math:`v e^{b + sZ}` (log-ratio), :math:`v (1 + b + sZ)` (relative) or :math:`v + b + sZ`
-    (absolute). It has one value in the whole graph: used twice, it is the same, and it is
-    independent of the kernels and of the other quantities. `attach` adds it to the terms.
+    With Z standard normal (or Student t, like the terms) the quantity is :math:`v e^{b + sZ}`
+    (log-ratio), :math:`v (1 + b + sZ)` (relative) or :math:`v + b + sZ` (absolute). It has one
+    value in the whole graph, and is independent of the kernels and of other quantities. `attach`
+    adds it to the terms.
 
     Attributes
     ----------
@@ -103,7 +101,7 @@ class Quantity(Node, node="quantity"):
     spread, bias : float
         Scale (≥ 0) and location of its error.
     kind : {"log-ratio", "relative", "absolute"}
-        What spread and bias are relative to.
+        Scale of spread and bias.
 
     Raises
     ------
@@ -139,11 +137,9 @@ class Quantity(Node, node="quantity"):
             )
 
     def own_leaves(self) -> tuple[tuple[str, int], ...]:
-        """Return its own name."""
         return ((self.name, 1),)
 
     def time(self, algebra: Algebra[T]) -> T:
-        """Return the quantity."""
         return algebra.leaf(self.name)
 
     @property
@@ -154,17 +150,22 @@ class Quantity(Node, node="quantity"):
         return self.value * (1 + self.bias) if self.kind == "relative" else self.value + self.bias
 
     def inverse(self) -> Quantity:
-        """Return 1 / quantity: the same family with the signs of location and error changed.
+        """Return 1 / quantity: the same kind, with the signs of bias and error changed.
 
         Raises
         ------
         InputError
             The error is not a log-ratio: the inverse of a normal variable has no mean.
+
+        Examples
+        --------
+        >>> Quantity("bandwidth", 2.0, spread=0.1).inverse().value
+        0.5
         """
         if self.kind != "log-ratio":
             raise InputError(
-                f"quantity {self.name!r} is divided by, so its error must be a log-ratio, got "
-                f"{self.kind}. State spread and bias as those of its logarithm."
+                f"quantity {self.name!r} is a divisor, so its error must be a log-ratio, got "
+                f"{self.kind}. Give spread and bias of its logarithm."
             )
         return Quantity(self.name, 1.0 / self.value, self.spread, -self.bias)
 
@@ -174,7 +175,7 @@ class Quantity(Node, node="quantity"):
         Raises
         ------
         InputError
-            The two scales are different distributions (log-normal and normal).
+            The scales belong to different distributions (log-normal and normal).
 
         Examples
         --------
@@ -187,8 +188,8 @@ class Quantity(Node, node="quantity"):
             return Quantity(self.name, self.median, kind=kind)
         if "log-ratio" in (kind, self.kind) or self.value == 0:
             raise InputError(
-                f"quantity {self.name!r} has errors of kind {self.kind}, the kernels {kind}: they "
-                f"are different distributions. State the quantity's spread and bias as {kind}."
+                f"quantity {self.name!r} has {self.kind} errors, but the kernels have {kind} "
+                f"errors, a different distribution. Give the quantity's spread and bias as {kind}."
             )
         size = self.value if kind == "absolute" else 1 / self.value
         return Quantity(self.name, self.value, abs(self.spread * size), self.bias * size, kind)
@@ -196,7 +197,7 @@ class Quantity(Node, node="quantity"):
 
 @dataclass(frozen=True)
 class Constant(Node, node="constant"):
-    """A time that is certain.
+    """A certain time.
 
     Attributes
     ----------
@@ -209,7 +210,6 @@ class Constant(Node, node="constant"):
     fields: ClassVar = {"value": number(low=0)}
 
     def time(self, algebra: Algebra[T]) -> T:
-        """Return the time."""
         return algebra.constant(self.value)
 
 
@@ -240,14 +240,14 @@ def parameter_times(algebra: Algebra[T], x: T, factor: float | Quantity) -> T:
 
 @dataclass(frozen=True)
 class Scaled(Node, node="scaled"):
-    """A time multiplied: work times the time per unit of work, or a time divided by an efficiency.
+    """A product: work times the time per unit of work, or a time divided by an efficiency.
 
     Attributes
     ----------
     child : Node
         A time, or the time per unit of work.
     factor : float or Quantity
-        > 0. A certain number or an uncertain one.
+        > 0; a certain or uncertain number.
 
     Examples
     --------
@@ -266,13 +266,12 @@ class Scaled(Node, node="scaled"):
     fields: ClassVar = {"child": node_field(), "factor": parameter(above=0)}
 
     def time(self, algebra: Algebra[T]) -> T:
-        """Return the product."""
         return parameter_times(algebra, self.child.time(algebra), self.factor)
 
 
 @dataclass(frozen=True)
 class Serial(Node, node="serial"):
-    """One after the other: the sum.
+    """Parts in sequence: the sum.
 
     Attributes
     ----------
@@ -290,25 +289,24 @@ class Serial(Node, node="serial"):
     fields: ClassVar = {"children": nodes_field()}
 
     def time(self, algebra: Algebra[T]) -> T:
-        """Return the sum of the parts."""
         return algebra.total([child.time(algebra) for child in self.children])
 
 
 @dataclass(frozen=True)
 class Repeat(Node, node="repeat"):
-    r"""The same thing ``count`` times in sequence.
+    r"""The same part ``count`` times in sequence.
 
-    A kernel that is the direct child is repeated as instances of one term (`Kernel`). Of anything
-    else the time is unknown but the same each time: :math:`T = n \, t`. That is what a systematic
-    error does: a model that errs on one layer errs on all layers alike. It overstates the spread
-    where part of the error is drawn anew each time (jitter): put the count on the kernels instead.
+    A kernel as the direct child is repeated as instances of one term (`Kernel`). Any other child
+    has an uncertain time that is the same in each repetition: :math:`T = n \, t`. This models a
+    systematic error, which is the same on all layers. It overstates the spread if part of the error
+    differs between repetitions (jitter): put the count on the kernels instead.
 
     Attributes
     ----------
     child : Node
-        What is repeated.
+        The repeated part.
     count : int
-        How often, ≥ 1.
+        Number of times, ≥ 1.
 
     Examples
     --------
@@ -325,11 +323,10 @@ class Repeat(Node, node="repeat"):
 
     @property
     def repetitions(self) -> int:
-        """How often the child is carried out."""
+        """Number of times that the child runs."""
         return self.count
 
     def time(self, algebra: Algebra[T]) -> T:
-        """Return the time of all repetitions."""
         if isinstance(self.child, Kernel):
             return algebra.repeated(self.child.name, self.child.count * self.count)
         return algebra.scaled(self.child.time(algebra), float(self.count))
@@ -342,12 +339,12 @@ QUANTITY_CLASS = "graph"
 def quantities(graph: Node) -> tuple[Quantity, ...]:
     """Return the uncertain parameters of a graph, in order of first use.
 
-    Those that nodes make for themselves are among them: inverse bandwidths, the jitter of ranks.
+    Includes those that nodes make themselves: inverse bandwidths, the jitter of ranks.
 
     Raises
     ------
     InputError
-        Two different quantities have one name.
+        Two different quantities have the same name.
 
     Examples
     --------
@@ -363,9 +360,8 @@ def quantities(graph: Node) -> tuple[Quantity, ...]:
             first = by_name.setdefault(node.name, node)
             if first != node:
                 raise InputError(
-                    f"graph: two quantities are called {node.name!r}: {_brief(first)} and "
-                    f"{_brief(node)}. Give one of them another name. (A bandwidth stands for its "
-                    "inverse.)"
+                    f"graph: two quantities are named {node.name!r}: {_brief(first)} and "
+                    f"{_brief(node)}. Rename one. (A bandwidth stands for its inverse.)"
                 )
     return tuple(by_name.values())
 
@@ -380,11 +376,11 @@ def _brief(quantity: Quantity) -> str:
 def attach(terms: Terms, graph: Node) -> Terms:
     """Return the terms with the quantities of the graph added.
 
-    They are independent of all others, except where everything is taken to err alike (a level
-    called ``"all"``, as under "comonotonic").
+    They are independent of all others, except where all errors are treated as correlated (a level
+    named ``"all"``, as under "comonotonic").
 
-    What `Node.evaluate` needs: every name in the graph is then a term. Terms that the graph does
-    not use stay. With Student t errors (``df``) the quantities have their tails too: they are
+    `Node.evaluate` needs the result: every name in the graph is then a term. Terms that the graph
+    does not use stay. With Student t errors (``df``) the quantities also have such tails: they are
     uncorrelated with the terms, but are large when those are.
 
     Parameters
@@ -397,15 +393,14 @@ def attach(terms: Terms, graph: Node) -> Terms:
     Returns
     -------
     Terms
-        The terms given first, then one for each quantity, with the class ``"graph"`` and a group
-        of its own at each level but ``"all"``.
+        The given terms first, then one for each quantity, with the class ``"graph"`` and its own
+        group at each level but ``"all"``.
 
     Raises
     ------
     InputError
-        A kernel of the graph is not among the terms, a quantity has the name of a term, or a
-        quantity has an error that is of another kind than that of the terms and cannot be expressed
-        as such.
+        A kernel of the graph is not among the terms, a quantity has the name of a term, or the
+        error of a quantity cannot be expressed in the kind of the terms.
 
     Examples
     --------
@@ -425,13 +420,13 @@ def attach(terms: Terms, graph: Node) -> Terms:
     known = set(ids)
     if taken := [name for name in names if name in known]:
         raise InputError(
-            f"graph: {listed(taken)} is the name of a quantity and of a kernel. Rename the "
+            f"graph: {listed(taken)} is the name of both a quantity and a kernel. Rename the "
             "quantity."
         )
     unknown = [leaf for leaf in graph.leaves() if leaf not in known and leaf not in set(names)]
     if unknown:
         raise InputError(
-            f"graph: no kernel or quantity is called {listed(unknown)}. Kernels: "
+            f"graph: no kernel or quantity is named {listed(unknown)}. Kernels: "
             f"{describe_names(ids, wanted=unknown[0])}."
         )
     if not added:
@@ -454,7 +449,7 @@ def attach(terms: Terms, graph: Node) -> Terms:
 
 
 def _extended(level: Level, k: int) -> Level:
-    """Put each of k quantities into a group of its own, or into the one of all."""
+    """Put each of k quantities into its own group, or into the group of all."""
     first = int(level.codes.max(initial=-1)) + 1
     added = np.arange(first, first + k) if level.name != EVERYTHING else np.zeros(k, np.int64)
     return Level(level.name, np.append(level.codes, added), level.share)
@@ -462,7 +457,7 @@ def _extended(level: Level, k: int) -> Level:
 
 @dataclass(frozen=True)
 class _Fixed:
-    """Algebra of times that are known; arrays of one shape, one element per case."""
+    """Algebra of known times; arrays of one shape, one element per case."""
 
     times: Mapping[str, Floats]
     shape: tuple[int, ...]
@@ -493,11 +488,10 @@ class _Fixed:
 
 
 def time_at(graph: Node, times: Mapping[str, ArrayLike] | None = None) -> Floats:
-    r"""Time of the graph when every kernel takes exactly the time given.
+    r"""Return the time of the graph for given kernel times.
 
-    With measured kernel times it shows the error of the graph itself, apart from that of the
-    kernels. It is not the mean of the prediction: the mean of a maximum is more than the maximum of
-    the means.
+    With measured kernel times it shows the error of the graph itself, without that of the kernels.
+    It is not the mean of the prediction: the mean of a maximum exceeds the maximum of the means.
 
     Parameters
     ----------
@@ -505,7 +499,7 @@ def time_at(graph: Node, times: Mapping[str, ArrayLike] | None = None) -> Floats
         An execution graph.
     times : mapping of str to array_like
         Time of one instance of each kernel; a number, or arrays of one shape for several cases.
-        Quantities may be given too; the others have their median :math:`v e^b` (or
+        Quantities may also be given; others have their median :math:`v e^b` (or
         :math:`v (1 + b)`, :math:`v + b`).
 
     Returns

@@ -1,4 +1,4 @@
-"""Nodes for what happens at the same time: branches, overlap, ranks, pipelines, collectives."""
+"""Nodes for concurrent work: branches, overlap, ranks, pipelines, collectives."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _NO_JITTER = 1e-9
 
 @dataclass(frozen=True)
 class Parallel(Node, node="parallel"):
-    """Branches that start together and wait for each other: the longest counts.
+    """Branches that start together and wait for each other: the maximum.
 
     Attributes
     ----------
@@ -52,38 +52,37 @@ class Parallel(Node, node="parallel"):
     fields: ClassVar = {"children": nodes_field()}
 
     def time(self, algebra: Algebra[T]) -> T:
-        """Return the longest of the branches."""
         return algebra.maximum([child.time(algebra) for child in self.children])
 
 
 @dataclass(frozen=True)
 class Overlap(Node, node="overlap"):
-    r"""Computation and communication at the same time, each slowed by the other.
+    r"""Concurrent computation and communication that slow each other down.
 
     .. math:: T = \max(a, b) + \kappa \min(a, b)
 
-    While both run, each progresses at the rate :math:`1/(1+\kappa)`. The shorter one, alone of
-    length :math:`\min(a, b)`, therefore ends after :math:`(1+\kappa) \min(a, b)`. By then the
-    longer one has done as much work, and its rest, :math:`\max(a, b) - \min(a, b)`, runs alone at
-    full rate. The sum is T. With κ = 0 the overlap is perfect, with κ = 1 it is worth nothing
+    While both run, each progresses at the rate :math:`1/(1+\kappa)`. The shorter one takes
+    :math:`\min(a, b)` alone, so it ends after :math:`(1+\kappa) \min(a, b)`. By then the longer one
+    has done the same amount of work, and its rest, :math:`\max(a, b) - \min(a, b)`, runs alone at
+    full rate. The sum is T. With κ = 0 the overlap is perfect, with κ = 1 it saves nothing
     (:math:`a + b`). Computed as :math:`\max(a + \kappa b, \, b + \kappa a)`, which is the same for
     κ ≤ 1 and needs no difference of dependent times.
 
-    Misleads where the slowdown is not mutual, or where only part of the work may overlap: put the
-    rest beside it in a `Serial`.
+    Misleads where the slowdown is not mutual, or where only part of the work can overlap: add the
+    rest in a `Serial`.
 
     Attributes
     ----------
     compute, communication : Node
-        Times a and b of each alone.
+        Times a and b without overlap.
     contention : float or Quantity
-        κ, from 0 to 1. Of an uncertain κ what is beyond counts as 0 or 1: nobody overlaps what is
-        faster one after the other.
+        κ, from 0 to 1. An uncertain κ is clipped to this range: work that is faster in sequence
+        would not be overlapped.
 
     Raises
     ------
     InputError
-        The contention is a number outside 0 to 1.
+        The contention is outside 0 to 1.
 
     Examples
     --------
@@ -103,7 +102,6 @@ class Overlap(Node, node="overlap"):
     }
 
     def time(self, algebra: Algebra[T]) -> T:
-        """Return the time until both are done."""
         a, b = self.compute.time(algebra), self.communication.time(algebra)
         if self.contention == 0:
             return algebra.maximum([a, b])
@@ -129,31 +127,31 @@ def _jitter(value: object, where: str) -> Quantity:
         )
     if value.kind != "log-ratio" or value.spread > _WIDEST_JITTER:
         raise InputError(
-            f"{where}: must have a log-ratio error with a spread of at most {_WIDEST_JITTER:g}, "
-            f"got {value.kind} and {value.spread:g}. It is the factor by which one rank differs."
+            f"{where}: must have a log-ratio error with a spread of at most {_WIDEST_JITTER:g} "
+            f"(the factor by which a rank differs), got {value.kind} and {value.spread:g}."
         )
     return value
 
 
 @dataclass(frozen=True)
 class Replicas(Node, node="replicas"):
-    r"""The slowest of n ranks that do the same: stragglers.
+    r"""The slowest of n ranks with the same work: stragglers.
 
     .. math::
         T = t \cdot \max_{k \le n} v e^{b + s Z_k}, \qquad
         Z_k = \sqrt{\rho} \, C + \sqrt{1 - \rho} \, E_k
 
-    The child's time t, with its error, is common to all ranks. One rank differs from it by the
-    jitter, log-normal; the jitters of two ranks correlate by ρ. The maximum factorises into
+    The child's time t, with its error, is common to all ranks. A rank differs from it by a
+    log-normal jitter; the jitters of two ranks have the correlation ρ. The maximum factorises into
     :math:`v e^{b + s \sqrt\rho C}` and :math:`e^{s \sqrt{1-\rho} M}` with M the largest of n
     independent standard normals, :math:`M = \Phi^{-1}(\Phi(Z)^{1/n})` for one standard normal Z.
-    So two quantities suffice for any n. The second is kept as a log-normal quantity that has the
-    mean and variance of the factor, and an increasing function that turns it into the factor: exact
-    for draws, and close to the identity for engines that approximate functions.
+    So two quantities suffice for any n. The second is a log-normal quantity with the mean and
+    variance of the factor, and an increasing function turns it into the factor: exact for draws,
+    and close to the identity for engines that approximate functions.
 
-    Misleads where ranks differ for good (another device, another share of the work): those are
-    branches of a `Parallel`. The law of M holds for normal errors; with Student t errors of the
-    terms (``df``) all ranks share one mixing variable and the maximum is only alike.
+    Misleads where ranks differ permanently (another device, another share of the work): use
+    branches of a `Parallel`. The distribution of M is for normal errors; with Student t errors of
+    the terms (``df``) all ranks share one mixing variable, and the maximum is only approximate.
 
     Attributes
     ----------
@@ -162,16 +160,16 @@ class Replicas(Node, node="replicas"):
     n : int
         Number of ranks, ≥ 1.
     jitter : Quantity
-        Factor of one rank: value v (usually 1), bias b and spread s, log-ratio, s ≤ 3. Its name is
-        that of the common part; ``"<name>: slowest of <n>"`` is that of the other. Nodes with the
-        same jitter, n and correlation see the same stragglers.
+        Factor of one rank: value v (usually 1), bias b and spread s, log-ratio, s ≤ 3. The common
+        part has its name, the other part ``"<name>: slowest of <n>"``. Nodes with the same jitter,
+        n and correlation have the same stragglers.
     correlation : float
         ρ, from 0 to 1.
 
     Raises
     ------
     InputError
-        n is no positive integer, ρ is outside 0 to 1, the jitter has no log-ratio error.
+        n is not a positive integer, ρ is outside 0 to 1, or the jitter has no log-ratio error.
 
     References
     ----------
@@ -205,7 +203,7 @@ class Replicas(Node, node="replicas"):
 
     @property
     def _own_spread(self) -> float:
-        """Log-sd of what each rank has for itself; of one rank everything is common."""
+        """Log-sd of each rank's own part; 0 for a single rank, where everything is common."""
         own = self.jitter.spread * math.sqrt(1 - self.correlation)
         return 0.0 if self.n == 1 or own < _NO_JITTER else own
 
@@ -228,7 +226,6 @@ class Replicas(Node, node="replicas"):
         return tuple(parts)
 
     def time(self, algebra: Algebra[T]) -> T:
-        """Return the time of the slowest rank."""
         time = self.child.time(algebra)
         for quantity in self.children[1:]:
             factor = quantity.time(algebra)
@@ -289,15 +286,15 @@ class Pipeline(Node, node="pipeline"):
 
     .. math:: T = \sum_{i=1}^{p} t_i + (m - 1) \max_i t_i
 
-    The first micro-batch passes all stages; behind the slowest stage the others follow at its
-    pace. Stages of equal length idle for the share :math:`(p-1)/(m+p-1)` of the time, the bubble.
+    The first micro-batch passes all stages; the others follow at the pace of the slowest stage.
+    Stages of equal length are idle for the share :math:`(p-1)/(m+p-1)` of the time, the bubble.
     :math:`t_i` is forward plus backward of one micro-batch on stage i, with the transfer to the
-    next stage. Exact for one pass through the stages, for equal stages, and for GPipe where one
-    stage is the slowest both forward and backward; for GPipe a lower bound where they differ.
-    With 1F1B and unequal stages it is too long: where stages differ by ±10 % (±30 %) and backward
+    next stage. Exact for one pass through the stages, for equal stages, and for GPipe if one
+    stage is the slowest both forward and backward; otherwise a lower bound for GPipe.
+    With 1F1B and unequal stages it is too long: if stages differ by ±10 % (±30 %) and backward
     takes twice forward, by at most 9 % (20 %) at m = p and 3 % (7 %) at m = 4 p, and by less than
     2 % (5 %) on average.
-    What is done once per iteration (gradients, optimizer) stands beside it in a `Serial`.
+    Add work that runs once per iteration (gradients, optimizer) in a `Serial`.
 
     Attributes
     ----------
@@ -326,11 +323,10 @@ class Pipeline(Node, node="pipeline"):
 
     @property
     def repetitions(self) -> int:
-        """How often each stage is carried out."""
+        """Number of times that each stage runs."""
         return self.microbatches
 
     def time(self, algebra: Algebra[T]) -> T:
-        """Return the time of one iteration."""
         times = [stage.time(algebra) for stage in self.stages]
         if self.microbatches == 1:
             return algebra.total(times)
@@ -341,10 +337,10 @@ class Pipeline(Node, node="pipeline"):
 Operation = Literal["all-reduce", "all-gather", "reduce-scatter", "broadcast", "all-to-all", "send"]
 Algorithm = Literal["ring", "tree", "halving-doubling", "direct"]
 
-#: How many of the unit are a second.
+#: Units per second.
 UNITS: dict[str, float] = {"s": 1.0, "ms": 1e3, "us": 1e6}
 
-#: Messages in sequence and volume per rank over the size of the message, of p ranks and
+#: Messages in sequence, and volume per rank over the size of the message, for p ranks and
 #: d = ceil(log2 p).
 _Cost = Callable[[int, int], tuple[float, float]]
 _COSTS: dict[tuple[str, str], _Cost] = {
@@ -388,7 +384,7 @@ class Collective(Node, node="collective"):
     send                                                                1, 1
     ============== ================ ================ ================== ==============
 
-    The table gives A, B. n is what each rank holds at the end (all-gather), at the start
+    The table gives A, B. n is the size of each rank's data at the end (all-gather), at the start
     (reduce-scatter, all-to-all), or both (all-reduce, broadcast). *ring*: neighbours in a circle;
     for broadcast scatter and ring all-gather (van de Geijn), for all-to-all pairwise exchange.
     *tree*: binomial tree without pipelining, all-reduce as reduce and broadcast; for all-to-all
@@ -398,12 +394,12 @@ class Collective(Node, node="collective"):
 
     Misleads where messages are small enough to change protocol, where the network is shared or has
     levels (sum one node per level in a `Serial`), and where trees are pipelined: their volume is
-    about 2 n as in halving-doubling. The arithmetic of reductions is not in it.
+    about 2 n as in halving-doubling. The arithmetic of reductions is not included.
 
     Attributes
     ----------
     operation : {"all-reduce", "all-gather", "reduce-scatter", "broadcast", "all-to-all", "send"}
-        What is done.
+        The operation.
     ranks : int
         p ≥ 1.
     bytes : float
@@ -413,14 +409,14 @@ class Collective(Node, node="collective"):
     bandwidth : float or Quantity
         β in bytes per second, > 0. A quantity needs a log-ratio error; its term holds 1/β.
     algorithm : {"ring", "tree", "halving-doubling", "direct"}
-        Which algorithm; a send is always direct.
+        The algorithm; a send is always direct.
     unit : {"s", "ms", "us"}
-        Unit of the graph, in which the time is given.
+        Unit of the graph and of the time.
 
     Raises
     ------
     InputError
-        A number is out of range, the algorithm does not do this operation or not with this number
+        A number is out of range, or the algorithm does not support this operation or this number
         of ranks.
 
     References
@@ -464,7 +460,7 @@ class Collective(Node, node="collective"):
         if (self.operation, self.algorithm) not in _COSTS:
             known = [algorithm for operation, algorithm in _COSTS if operation == self.operation]
             raise InputError(
-                f"Collective.algorithm: {self.algorithm} does no {self.operation}. "
+                f"Collective.algorithm: {self.algorithm} does not support {self.operation}. "
                 f"Use one of {', '.join(known)}."
             )
         uneven = self.ranks & (self.ranks - 1) != 0 and self.operation != "all-gather"
@@ -490,7 +486,7 @@ class Collective(Node, node="collective"):
         return _COSTS[self.operation, self.algorithm](self.ranks, levels)
 
     def _factors(self) -> list[tuple[float, float | Quantity]]:
-        """Return what is summed: certain factors, each with a number or quantity; no zeros."""
+        """Return the summands: certain factors, each with a number or quantity; no zeros."""
         messages, volume = self.cost()
         per_second = UNITS[self.unit]
         inverse = (
@@ -503,7 +499,6 @@ class Collective(Node, node="collective"):
         return tuple(quantity for _, quantity in self._factors() if isinstance(quantity, Quantity))
 
     def time(self, algebra: Algebra[T]) -> T:
-        """Return the time in the unit of the graph."""
         certain, uncertain = 0.0, []
         for factor, quantity in self._factors():
             if isinstance(quantity, Quantity):

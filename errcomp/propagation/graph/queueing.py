@@ -1,4 +1,4 @@
-"""A station with a queue: the time it takes depends on the load, and so does the error."""
+"""A station with a queue, whose time and error depend on the load."""
 
 from __future__ import annotations
 
@@ -46,23 +46,23 @@ class Queue(Node, node="queue"):
         \mathrm{mean} = s + \frac{c_a^2 + c_s^2}{2} \, \frac{C}{c (1 - \rho)} \, s
 
     Exact for M/M/c (both 1) and for M/G/1 (:math:`c_a^2 = 1`, Pollaczek and Khinchine); otherwise
-    the approximation of Allen and Cunneen, for one server that of Kingman. An error of the service
-    time is amplified by :math:`1 / (1 - \rho)` for one server: near saturation a small error
-    decides.
+    the approximation of Allen and Cunneen, for one server that of Kingman. For one server
+    an error of the service time is amplified by :math:`1 / (1 - \rho)`: near saturation a small
+    error has a large effect.
 
     The quantile is exact for M/M/c, for one server :math:`-\ln(1-q) / (1/s - \lambda)`. Otherwise
-    the wait is taken as 0 with probability 1 − C and else as exponential with the mean above, and
-    the service as an exponential behind a fixed part or as one of two exponentials. Measured by
-    event simulation with gamma-distributed times, c = 1, 4, 16, ρ = 0.3, 0.6, 0.8, 0.9,
+    the wait is assumed to be 0 with probability 1 − C and exponential with the mean above if not,
+    and the service an exponential after a fixed part or one of two exponentials. In event
+    simulations with gamma-distributed times, c = 1, 4, 16, ρ = 0.3, 0.6, 0.8, 0.9,
     :math:`c_s^2` from 0 to 4 and :math:`c_a^2` from 0 to 2: the mean is off by at most 3 % with
-    Poisson arrivals and by −13 % to +22 % with others; the 99th percentile by at most 21 %, from
-    ρ = 0.8 on by 13 %. The median hangs on the law of the service: at :math:`c_s^2 = 4` it may be
-    more than double.
+    Poisson arrivals and by −13 % to +22 % with others; the 99th percentile by at most 21 %, and by
+    13 % at ρ ≥ 0.8. The median depends on the distribution of the service: at :math:`c_s^2 = 4` it
+    may be more than double.
 
-    At :math:`\rho \ge 1` the queue grows without bound: the time is infinite, which is no error.
-    The share of draws at which it is is the probability of saturation (`utilisation`).
-    Misleads where arrivals come in bursts that cv² does not describe, where the station batches
-    requests or serves them in another order, and where it is not in steady state.
+    At :math:`\rho \ge 1` the queue grows without bound: the time is infinite, and nothing is
+    raised. The share of such draws is the probability of saturation (`utilisation`). Misleads where
+    arrivals come in bursts that cv² does not describe, where the station batches requests or serves
+    them in another order, and outside steady state.
 
     Attributes
     ----------
@@ -75,14 +75,14 @@ class Queue(Node, node="queue"):
     service_cv2, arrival_cv2 : float
         Variance over squared mean, ≥ 0; 1 is exponential, 0 is regular.
     quantity : {"mean", "quantile"}
-        Which response time.
+        The response time to return.
     quantile : float
         Between 0 and 1.
 
     Raises
     ------
     InputError
-        The rate is not positive, the servers are no positive integer, a cv² is negative.
+        The rate is not positive, the servers are not a positive integer, or a cv² is negative.
 
     References
     ----------
@@ -124,7 +124,7 @@ class Queue(Node, node="queue"):
     }
 
     def utilisation(self, service_time: ArrayLike) -> Floats:
-        """Return the share of time that a server is busy, λ s / c; from 1 on it is saturated.
+        """Return the share of time that a server is busy, λ s / c; saturated at 1 and above.
 
         Parameters
         ----------
@@ -135,11 +135,17 @@ class Queue(Node, node="queue"):
         -------
         ndarray
             Same shape. The share of draws ≥ 1 is the probability of saturation.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.graph import Kernel
+        >>> Queue(Kernel("request"), arrival_rate=0.8, servers=2).utilisation([1.0, 3.0])
+        array([0.4, 1.2])
         """
         return np.asarray(service_time, dtype=float) * (self.arrival_rate / self.servers)
 
     def response(self, service_time: ArrayLike) -> Floats:
-        """Return the response time at each mean service time; infinite where it is saturated.
+        """Return the response time at each mean service time; infinite where saturated.
 
         Parameters
         ----------
@@ -150,6 +156,12 @@ class Queue(Node, node="queue"):
         -------
         ndarray
             Same shape, increasing in the service time.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.graph import Kernel
+        >>> Queue(Kernel("request"), arrival_rate=0.5).response([1.0, 1.8, 2.0]).round(6)
+        array([ 2., 18., inf])
         """
         time = np.maximum(np.asarray(service_time, dtype=float), 0.0)
         load = np.asarray(self.utilisation(time))
@@ -164,13 +176,12 @@ class Queue(Node, node="queue"):
         return out
 
     def time(self, algebra: Algebra[T]) -> T:
-        """Return the response time."""
         return algebra.apply(self.service.time(algebra), self.response)
 
 
 # Waiting and response times of a station with c servers, in units of the mean service time.
 #
-# Arrays of utilisations ρ in [0, 1) in, arrays out; nothing is checked here.
+# Arrays of utilisations ρ in [0, 1) in, arrays out, without checks.
 
 _ITERATIONS = 80
 _REGULAR = 1e-16
@@ -210,9 +221,9 @@ def response_quantile(
 ) -> Floats:
     r"""Return the q-quantile of wait plus service.
 
-    The wait is 0 with probability 1 − C, else exponential with the mean of Allen and Cunneen; the
-    service is exponential behind a fixed part (cv² < 1) or one of two exponentials (cv² > 1), with
-    the mean and variance given. Of each the tail of the sum is known:
+    The wait is 0 with probability 1 − C, else exponential with the mean of Allen and Cunneen. The
+    service is exponential after a fixed part (cv² < 1) or one of two exponentials (cv² > 1), with
+    the given mean and variance. The tail of each sum is known:
 
     .. math::
         P(T > t) = (1 - C) e^{-t/b} + C \, \frac{b e^{-t/b} - w e^{-t/w}}{b - w}
@@ -220,7 +231,7 @@ def response_quantile(
     waiting = probability_of_waiting(utilisation, servers)
     wait = _mean_wait_of_those_who_wait(utilisation, servers, service_cv2, arrival_cv2)
     if service_cv2 < _REGULAR:
-        with np.errstate(divide="ignore"):  # nobody waits
+        with np.errstate(divide="ignore"):  # no customer waits
             beyond = np.log(waiting) - math.log1p(-q)
         return np.asarray(1 + wait * np.maximum(beyond, 0))
     fixed = max(0.0, 1 - math.sqrt(service_cv2))
@@ -234,10 +245,10 @@ def response_quantile(
 def _solve(
     waiting: Floats, wait: Floats, branches: list[tuple[float, float]], target: float
 ) -> Floats:
-    """Newton on the logarithm of the tail, kept within a bracket by bisection."""
+    """Solve by Newton's method on the logarithm of the tail, within a bracket by bisection."""
     longest = max(mean for _, mean in branches)
     low = np.zeros_like(waiting)
-    # More than twice the larger of the two quantiles at which each part alone is rarer than half.
+    # Above twice the larger of the two quantiles at which each part alone has half the tail.
     high = 2 * np.maximum(longest, wait) * (math.log(2 / target) + 1)
     t = low + 0.5 * high
     for _ in range(_ITERATIONS):

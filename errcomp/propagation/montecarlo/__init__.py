@@ -1,4 +1,4 @@
-"""Monte Carlo: what a sum or an execution graph of uncertain terms is distributed like."""
+"""Monte Carlo: the distribution of a sum or an execution graph of uncertain terms."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from errcomp.errors import InputError, describe_names
+from errcomp.propagation.graph import Algebra
 from errcomp.propagation.montecarlo.rows import Rows, rows_of, rows_of_sum
 from errcomp.propagation.montecarlo.sampling import (
     Draws,
@@ -28,15 +29,15 @@ from errcomp.system.processes import map_jobs
 
 __all__ = ["SamplingAlgebra", "Simulated", "simulate"]
 
-#: Durations drawn at a time, where that leaves so many draws (measured: fastest), ...
+#: Durations per chunk, if that leaves this number of draws (the fastest by measurement), ...
 _AT_A_TIME = 2**22
 _FEWEST, _MOST = 256, 4096
-#: ... and that are never exceeded: 256 MiB.
+#: ... and the limit, 256 MiB.
 _AT_MOST = 2**25
 
 
 class _Source(Protocol):
-    """Where an algebra takes its draws from."""
+    """Source of the draws of an algebra."""
 
     draws: int
 
@@ -44,19 +45,19 @@ class _Source(Protocol):
     def repeated(self, index: int, count: int) -> Floats: ...
 
 
-class SamplingAlgebra:
+class SamplingAlgebra(Algebra[Floats]):
     """Times as arrays of draws, shape (draws,): a chunk of the simulation.
 
-    What graphs compute with in Monte Carlo (`errcomp.propagation.graph.Algebra`), with
-    `block` for nodes that want many durations at once and `observe` for what they count on the way.
-    Shared causes are the same for all that is taken from one algebra.
+    The engine of graphs in Monte Carlo (`errcomp.propagation.graph.Algebra`), with `block` for
+    nodes that draw many durations at once and `observe` for their counts. All draws from one
+    algebra have the same shared causes.
 
     Attributes
     ----------
     draws : int
         Draws of this chunk.
     observed : dict
-        What was observed, by name.
+        Observed counts, by name.
     """
 
     def __init__(self, source: _Source, index: Mapping[str, int]) -> None:
@@ -72,31 +73,44 @@ class SamplingAlgebra:
         except KeyError as missing:
             name = str(missing.args[0])
             raise InputError(
-                f"the graph refers to {name!r}, which no term is named; there are "
+                f"the graph refers to {name!r}, but no term has this name. Terms: "
                 f"{describe_names(list(self._index), wanted=name)}. Rename the node, or add the "
-                "term to the table"
+                "term to the table."
             ) from None
 
     def block(self, names: Sequence[str]) -> Floats:
         """Return one instance of each of these terms, shape (len(names), draws).
 
-        As ``repeated(name, 1)`` of each: a name that comes twice is drawn twice.
+        As ``repeated(name, 1)`` of each: a repeated name is drawn again.
+
+        Examples
+        --------
+        >>> name, one = np.array(["gemm"]), np.ones(1)
+        >>> terms = Terms(name, name, 10 * one, np.array([1]), 0 * one, one, kind="absolute")
+        >>> round(simulate(terms, lambda on: on.block(["gemm", "gemm"]).max(axis=0)).mean, 1)
+        10.6
         """
         return self._source.block(self._at(names))
 
     def leaf(self, name: str) -> Floats:
-        """Return one instance of the term of this name: the same one each time it is asked for."""
         if name not in self._leaves:
             self._leaves[name] = self._source.block(self._at([name]))[0]
         return self._leaves[name]
 
     def repeated(self, name: str, count: int) -> Floats:
-        """Return the sum of ``count`` instances of one term: what is its own is drawn anew.
+        """Return the sum of ``count`` instances of one term, each with its own part of the error.
 
-        Up to eight instances, and more where their own errors are large, are drawn one by one; else
-        their sum is drawn from a shifted log-normal of the same mean, variance and skewness, whose
-        quantiles are right to 0.3 % (1 % at 1 and 99 %) of the sum's own part. Relative and
-        absolute errors: exact.
+        Up to eight instances, and more if their own errors are large, are drawn one by one.
+        Otherwise their sum is drawn from a shifted log-normal with the same mean, variance and
+        skewness, whose quantiles are right to 0.3 % (1 % at 1 and 99 %) of the sum's own part.
+        Exact for relative and absolute errors.
+
+        Examples
+        --------
+        >>> name, one = np.array(["gemm"]), np.ones(1)
+        >>> terms = Terms(name, name, 10 * one, np.array([1]), 0 * one, one, kind="absolute")
+        >>> round(simulate(terms, lambda on: on.repeated("gemm", 4)).sd, 1)
+        2.0
         """
         at = int(self._at([name])[0])
         if count < 1:
@@ -104,41 +118,47 @@ class SamplingAlgebra:
         return self._source.repeated(at, count)
 
     def constant(self, value: float) -> Floats:
-        """Return a time that is certain."""
         return np.full(self.draws, float(value))
 
     def total(self, parts: Sequence[Floats]) -> Floats:
-        """Return the sum."""
         out = np.zeros(self.draws)
         for part in parts:
             out += part
         return out
 
     def scaled(self, x: Floats, factor: float) -> Floats:
-        """Return x times a certain number."""
         return x * factor
 
     def maximum(self, parts: Sequence[Floats]) -> Floats:
-        """Return the larger in each draw."""
         out = np.full(self.draws, -np.inf)
         for part in parts:
             np.maximum(out, part, out=out)
         return out
 
     def product(self, x: Floats, y: Floats) -> Floats:
-        """Return x times y, draw by draw."""
         return x * y
 
     def apply(self, x: Floats, function: Callable[[Floats], Floats]) -> Floats:
-        """Return the function of x in each draw; it may be infinite."""
         with np.errstate(divide="ignore", over="ignore"):
             return np.asarray(function(x), dtype=float)
 
     def observe(self, name: str, counts: ArrayLike) -> None:
-        """Add counts to what is observed under this name; the simulation adds up all chunks.
+        """Add counts under this name; the simulation adds up all chunks.
 
-        For what a node knows of the draws beside its result, e.g. in how many of them each node was
-        on the critical path. Divided by the number of draws it is a probability.
+        For information of a node other than its time, e.g. in how many draws each event was on the
+        critical path. Divided by the number of draws it is a probability.
+
+        Examples
+        --------
+        >>> name, one = np.array(["gemm"]), np.ones(1)
+        >>> terms = Terms(name, name, 10 * one, np.array([1]), 0 * one, one, kind="absolute")
+        >>> def graph(on):
+        ...     time = on.leaf("gemm")
+        ...     on.observe("late", (time > 10).sum())
+        ...     return time
+        >>> found = simulate(terms, graph)
+        >>> round(float(found.observed["late"]) / len(found), 2)
+        0.5
         """
         seen = np.asarray(counts)
         self.observed[name] = self.observed[name] + seen if name in self.observed else seen
@@ -146,12 +166,12 @@ class SamplingAlgebra:
 
 #: From an algebra to the times of its draws.
 Evaluate = Callable[[SamplingAlgebra], Floats]
-#: The times of some draws, and what was observed on the way.
+#: The times of some draws, and the observed counts.
 _Seen = tuple[Floats, Mapping[str, NDArray[Any]]]
 
 
 class _Survey:
-    """Stands in for draws to find out which terms a graph takes, and how many at a time."""
+    """A source that records which terms a graph uses, and how many at a time."""
 
     draws = 4
 
@@ -172,7 +192,7 @@ class _Survey:
 
 @dataclass(frozen=True, slots=True)
 class _Job:
-    """A simulation that is ready to run: what to draw, how much at a time, and what of it."""
+    """A simulation that is ready to run: its plan, the size of chunks, and its function."""
 
     plan: Plan
     most: int
@@ -190,7 +210,7 @@ class _Job:
 
 
 def _power(x: float) -> int:
-    """Largest power of two up to x, at least four."""
+    """Return the largest power of two up to x, at least four."""
     return max(4, 1 << int(math.log2(max(x, 1))))
 
 
@@ -229,13 +249,13 @@ def _checked(out: Floats, draws: int) -> Floats:
     if out.shape != (draws,) or out.dtype.kind not in "fiu":
         raise InputError(
             f"the graph must return one time for each of {draws} draws, got an array of shape "
-            f"{out.shape} and type {out.dtype}. Return what the algebra computes"
+            f"{out.shape} and type {out.dtype}. Return a result of the algebra."
         )
     bad = np.flatnonzero(np.isnan(out) | (out == -np.inf))
     if len(bad):
         raise InputError(
             f"the graph returned {out[bad[0]]} in {len(bad)} of {draws} draws: infinite times were "
-            "subtracted, multiplied by 0 or had no maximum. Check the function of its nodes"
+            "subtracted, multiplied by 0 or had no maximum. Check the functions of its nodes."
         )
     return out.astype(np.float64)
 
@@ -251,13 +271,13 @@ def simulate(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> Simulated:
-    r"""Draw the errors of all terms and return what their sum, or a graph of them, becomes.
+    r"""Draw the errors of all terms and return the distribution of their sum, or of a graph.
 
     The draws come in 16 to 32 independent replicates of :math:`2^k` draws. With
-    ``method="sobol"`` the sources of error (shared factors and own parts) that carry more than 1 %
-    of the variance of the plain sum, at most 32, follow a scrambled Sobol net; all others are
-    pseudo-random. Everything pseudo-random is drawn in mirrored pairs. Standard errors of
-    independent draws divided by those measured at 16,384 draws, log-ratio errors of spread 0.3:
+    ``method="sobol"`` the sources of error (shared factors and own parts) with more than 1 % of the
+    variance of the plain sum, at most 32, follow a scrambled Sobol net. All others are
+    pseudo-random, in mirrored pairs. The table shows the standard errors of independent draws over
+    the measured ones, at 16,384 draws, for log-ratio errors of spread 0.3:
 
     ===================  =======  ====  ====  ====  ====  ====
     independent terms    method   mean  sd    5 %   50 %  95 %
@@ -269,33 +289,33 @@ def simulate(
     sum of 1,000         random   4.5   0.8   1.3   2.3   1.3
     ===================  =======  ====  ====  ====  ====  ====
 
-    Valid for any graph whose nodes are functions of the terms alone. Misleads where a spread is
-    so large that a few draws decide the mean: look at quantiles. The intervals of the result cover
-    the error of the simulation, not that of the error model.
+    Valid for any graph whose nodes depend only on the terms. Misleads if a spread is so large that
+    a few draws dominate the mean: use quantiles. The intervals of the result cover the error of the
+    simulation, not that of the error model.
 
     Parameters
     ----------
     terms : Terms
-        What is uncertain.
+        The uncertain terms.
     evaluate : callable, optional
         From an algebra to times of shape (draws,), e.g. the ``evaluate`` method of a graph. It is
-        called once for each chunk of draws, and once before with four draws to see which terms it
-        takes. None: the sum of all terms with their counts.
+        called once for each chunk of draws, and once before with four draws to find the terms that
+        it uses. None: the sum of all terms with their counts.
     draws : int
-        At least so many draws, 512 or more; up to 7 % more are made. With a precision: the first
-        number, doubled until it is reached.
+        Least number of draws, 512 or more; up to 7 % more are made. With a precision it is the
+        first number, doubled until the precision is reached.
     precision : float, optional
-        Wanted: the half widths of the 95 % intervals of the 5, 50 and 95 % quantiles are at most
-        this fraction of the quantiles.
+        Largest half width of the 95 % intervals of the 5, 50 and 95 % quantiles, as a fraction of
+        the quantiles.
     max_draws : int
-        With a precision, no more draws than this unless ``draws`` is more; the result says whether
-        the precision was reached.
+        With a precision, the largest number of draws, unless ``draws`` is larger; the result says
+        whether the precision was reached.
     method : {"sobol", "random"}
-        How errors are drawn.
+        Method of drawing.
     seed : int
         Not negative.
     n_jobs : int, optional
-        How many processes draw, each its chunks; see `errcomp.summarize`.
+        Number of processes that draw chunks; see `errcomp.summarize`.
 
     Returns
     -------
@@ -304,17 +324,17 @@ def simulate(
     Raises
     ------
     InputError
-        An option is out of its range, there are no terms, the graph refers to a term that is not
-        there, or it returns something other than times.
+        An option is out of range, there are no terms, the graph refers to an unknown term, or it
+        does not return times.
 
     Notes
     -----
-    A chunk holds at most 256 MiB of durations (more from 8 million durations on). No control
-    variate is used: for the mean of a graph of 1,002 nodes the known mean of the sum of all nodes
-    would divide the standard error by 1.2 to 1.6, the mirrored pairs alone divide it by 2.
+    A chunk has at most 256 MiB of durations (more beyond 8 million durations). There is no control
+    variate: for the mean of a graph of 1,002 nodes the known mean of the sum of all nodes would
+    divide the standard error by 1.2 to 1.6, while mirrored pairs divide it by 2.
 
-    A term that the graph does not use changes no draw. A simulation that doubled its draws is not
-    byte by byte the one that began with so many.
+    Terms that the graph does not use do not change the draws. A simulation that doubled its draws
+    differs from one that began with that number.
 
     References
     ----------
@@ -334,7 +354,7 @@ def simulate(
     ...     spread=np.ones(2), kind="absolute", unit="ms",
     ... )
     >>> later = simulate(two, lambda t: t.maximum([t.leaf("a"), t.leaf("b")]))
-    >>> round(later.mean, 3), round(later.sd, 3)  # exactly 10.564 and 0.826
+    >>> round(later.mean, 3), round(later.sd, 3)  # exact: 10.564 and 0.826
     (10.564, 0.826)
     """
     check_simulation(len(terms), draws, precision, max_draws, method, seed)
@@ -363,7 +383,7 @@ def simulate(
 def _run(
     job: _Job, draws: int, precision: float | None, max_draws: int, n_jobs: int | None
 ) -> tuple[Floats, dict[str, NDArray[Any]]]:
-    """Simulate, doubling the draws until they are precise enough: (R, m) and what was observed."""
+    """Simulate until precise enough; return the draws, shape (R, m), and observed counts."""
     replicates, each = layout(draws)
     values = np.empty((replicates, 0))
     observed: dict[str, NDArray[Any]] = {}

@@ -1,4 +1,4 @@
-r"""What is drawn: terms, or many of their instances at once.
+r"""Rows to draw: terms, or many of their instances at once.
 
 With Z the sum of the shared factors of a row and E a normal of its own, a log-ratio row is
 :math:`w \, e^{s Z + \tau E}`, any other :math:`w + s Z + \tau E`. Under Student t errors Z and E
@@ -18,7 +18,7 @@ from errcomp.propagation.terms import Floats, Integers, Level, Terms
 
 #: Variances of logarithms count as at most this in moments: a factor of a thousand.
 LARGEST = 50.0
-#: Up to so many instances are always drawn one by one.
+#: Up to this number instances are always drawn one by one.
 _ONE_BY_ONE = 8
 #: The sum of more is drawn at once if its skewness is at most this ...
 _SKEWNESS = 0.6
@@ -35,18 +35,18 @@ _COLUMNS = ("code", "centre", "scale", "own", "count", "second", "third")
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What is drawn, as arrays.
+    """Rows to draw, as arrays.
 
     Attributes
     ----------
     log : bool
-        Which of the module's formulas holds.
+        Whether rows are log-ratio rows.
     code : ndarray of int, shape (n,)
         Group of the finest level.
     centre, scale, own : ndarray, shape (n,)
         w, s and τ of the formula; w the mean over the instances.
     count : ndarray of int, shape (n,)
-        Instances, each with an E of its own.
+        Instances, each with its own E.
     second, third : ndarray, shape (n,)
         Sums of the squares and of the cubes of the instances' shares of the sum of their w.
     """
@@ -73,7 +73,7 @@ class Rows:
         return Rows(self.log, *map(np.concatenate, both))
 
     def times(self, count: Integers) -> Rows:
-        """Return the sums of so many instances of each row (of rows of one instance)."""
+        """Return the sums of these numbers of instances (of rows of one instance)."""
         if not self.log:
             own = np.sqrt(count) * self.own
             return _single(False, self.code, count * self.centre, count * self.scale, own)
@@ -83,12 +83,12 @@ class Rows:
         return Rows(True, self.code, centre, self.scale, self.own, count, 1 / count, 1 / count**2)
 
     def at_once(self, df: float) -> NDArray[np.bool_]:
-        """Say of which rows the instances are drawn as one sum, with errors of this df."""
+        """Return the rows whose instances are drawn as one sum, with errors of this df."""
         if not self.log:
             return np.zeros(len(self), bool)
         variance = self.own**2
         if math.isfinite(df):
-            # The mixing variable makes the spread larger than this in one draw of twenty.
+            # In one draw of twenty the mixing variable makes the spread larger than this.
             variance = variance * df / (2 * gammaincinv(df / 2, 0.05))
         skewness = _skewness(np.minimum(variance, LARGEST), self.second, self.third)
         fits = (skewness <= _SKEWNESS) | (self.count > _TOO_MANY)
@@ -101,7 +101,7 @@ def _single(log: bool, code: Integers, centre: Floats, scale: Floats, own: Float
 
 
 def _skewness(variance: Floats, second: Floats, third: Floats) -> Floats:
-    """Skewness of a sum of independent log-normals of this variance of the logarithm."""
+    """Return the skewness of a sum of independent log-normals, from their log-variance."""
     excess = np.expm1(variance)
     return np.asarray((excess + 3) * np.sqrt(excess) * third / second**1.5)
 
@@ -109,9 +109,8 @@ def _skewness(variance: Floats, second: Floats, third: Floats) -> Floats:
 def sum_of_lognormals(z: Floats, spread: Floats, second: Floats, third: Floats) -> Floats:
     r"""Map standard normals to the mean of many independent log-normals :math:`e^{\tau E_k}`.
 
-    A shifted log-normal with the mean, the variance and the skewness of the weighted mean, of which
-    the usual fit has only the first two. With weights that sum to one and
-    :math:`\omega = e^{\tau^2}`:
+    A shifted log-normal with the mean, the variance and the skewness of the weighted mean; the
+    usual fit has only the first two. With weights that sum to one and :math:`\omega = e^{\tau^2}`:
 
     .. math::
         \gamma = (\omega + 2) \sqrt{\omega - 1} \sum w^3 / (\sum w^2)^{3/2}, \quad
@@ -119,10 +118,9 @@ def sum_of_lognormals(z: Floats, spread: Floats, second: Floats, third: Floats) 
         S = \sqrt\omega + \frac{\sigma}{\eta} (e^{\sqrt{v} z - v / 2} - 1), \quad
         v = \ln(1 + \eta^2), \quad \sigma^2 = \omega (\omega - 1) \sum w^2
 
-    Measured where it is used, at a skewness of at most 0.6 (9 instances at τ = 0.5, 32 at 0.8, 128
-    at 1): the 5, 50 and 95 % quantiles of the sum are right to 0.3 %, the 1 and 99 % quantiles to
-    1 %; at τ = 0.2 to 0.03 %. Beyond it misleads: the 1 % quantile of 9 instances at τ = 1 is 18 %
-    too high.
+    It is used up to a skewness of 0.6 (9 instances at τ = 0.5, 32 at 0.8, 128 at 1). There the 5,
+    50 and 95 % quantiles of the sum are right to 0.3 %, the 1 and 99 % quantiles to 1 %; at τ = 0.2
+    to 0.03 %. Misleads beyond it: the 1 % quantile of 9 instances at τ = 1 is 18 % too high.
 
     Parameters
     ----------
@@ -154,14 +152,14 @@ def sum_of_lognormals(z: Floats, spread: Floats, second: Floats, third: Floats) 
     variance = np.minimum(spread**2, LARGEST)
     mean = np.exp(variance / 2)
     sd = mean * np.sqrt(np.expm1(variance) * second)
-    # A normal where there is no skewness to speak of.
+    # A normal where the skewness is negligible.
     eta = np.maximum(2 * np.sinh(np.arcsinh(_skewness(variance, second, third) / 2) / 3), 1e-9)
     v = np.log1p(eta**2)
     return np.asarray(mean + sd / eta * np.expm1(np.sqrt(v) * z - v / 2))
 
 
 def shared_levels(terms: Terms) -> list[Level]:
-    """Return the levels that explain anything."""
+    """Return the levels with a share of the variance."""
     return [level for level in terms.levels if level.share > 0]
 
 
@@ -181,10 +179,10 @@ def rows_of_sum(terms: Terms) -> Rows:
     """Return the rows whose sum is the sum of all terms with their counts.
 
     Relative and absolute errors: exactly one row for each group of the finest level. Log-ratio
-    errors: the terms, but beyond 4,096 of them the terms of a group whose spreads are within 0.02
-    of each other make one row, if their own parts can be drawn at once. Such a row has their mean
-    spread for what is shared and their root mean square for what is not, which changes the mean of
-    the sum by about 0.002 % and its standard deviation by 0.01 %.
+    errors: the terms. Beyond 4,096 terms, those of a group with spreads within 0.02 of each other
+    make one row, if their own parts can be drawn at once. Such a row has their mean spread for the
+    shared part and their root mean square for the rest, which changes the mean of the sum by about
+    0.002 % and its standard deviation by 0.01 %.
     """
     rows = rows_of(terms).times(terms.count)
     if not rows.log:

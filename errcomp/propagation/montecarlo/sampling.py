@@ -1,10 +1,10 @@
 """Draws of rows, a chunk of draws at a time.
 
-What is drawn pseudo-randomly is mirrored in the second half of each chunk (antithetic variates).
-Where the result rises with every error, as sums, maxima and queues do, that makes means and
-probabilities more precise or leaves them as they are; the standard deviation may become less
-precise, by a factor of 1.4 at most. Normals and exponentials of normal errors are computed in
-float32, which is twice as fast and accurate to about 1e-6 of a draw; everything else is float64.
+Pseudo-random draws are mirrored in the second half of each chunk (antithetic variates). If the
+result increases with every error, as sums, maxima and queues do, means and probabilities become
+more precise or stay the same. The standard deviation may become less precise, by a factor of at
+most 1.4. Normals and exponentials of normal errors are computed in float32, which is twice as fast
+and accurate to about 1e-6 of a draw; everything else is float64.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _Words = NDArray[np.uint32]
 
 def _directions(dimensions: int, bits: int) -> _Words:
     """Return the first direction numbers of every dimension, shape (bits, dimensions)."""
-    from scipy.stats import qmc  # takes long to import
+    from scipy.stats import qmc  # slow to import
 
     engine = qmc.Sobol(dimensions, scramble=False, bits=_BITS)
     rows, passed = np.zeros((bits, dimensions)), 0
     for bit in range(bits):
-        # The engine counts in Gray code, in which 2^(bit + 1) − 1 has no other bit than this.
+        # The engine counts in a reflected binary code, in which 2^(bit + 1) − 1 has only this bit.
         index = 2 ** (bit + 1) - 1
         engine.fast_forward(index - passed)
         rows[bit] = engine.random(1)[0]
@@ -59,11 +59,10 @@ def _scrambled(directions: _Words, rng: np.random.Generator) -> _Words:
 class ScrambledSobol:
     r"""Independent scramblings of one Sobol net of :math:`2^k` points.
 
-    Scrambled by a random linear matrix and a digital shift, which keeps the net (each half,
-    quarter, ... of a coordinate holds its share of the points), makes each point uniform, and makes
-    the replicates independent, so that their scatter is an honest error. Any chunk of a replicate
-    is made without those before it; the net of :math:`2^{k+1}` points begins with that of
-    :math:`2^k`.
+    Scrambled by a random linear matrix and a digital shift. This keeps the net (each half, quarter,
+    ... of a coordinate has its share of the points), makes each point uniform, and makes the
+    replicates independent, so that their scatter gives the error. Any chunk of a replicate is made
+    without the chunks before it; the net of :math:`2^{k+1}` points begins with that of :math:`2^k`.
 
     Parameters
     ----------
@@ -93,7 +92,7 @@ class ScrambledSobol:
         self._seed = seed
 
     def chunk(self, *, replicate: int, index: int, size: int) -> Floats:
-        """Return the index-th chunk of so many points, a power of two; (dimensions, size)."""
+        """Return the index-th chunk of `size` points, a power of two, shape (dimensions, size)."""
         sequence = np.random.SeedSequence(self._seed, spawn_key=(replicate, 0))
         rng = np.random.default_rng(sequence)
         bits, dimensions = self._directions.shape
@@ -108,22 +107,22 @@ class ScrambledSobol:
         for bit in range(inner):
             half = 2**bit
             words[:, half : 2 * half] = words[:, :half] ^ directions[bit][:, None]
-        # Half a digit more: neither 0 nor 1 can occur, and the mean is one half.
+        # Half a digit more, so that neither 0 nor 1 occurs and the mean is one half.
         return (words.astype(np.float64) + 0.5) * 2.0**-_BITS
 
 
 Method = Literal["sobol", "random"]
-#: Fewer draws tell too little of a 5 % quantile.
+#: Fewest draws for a 5 % quantile.
 _LEAST = 512
 _Inexact = NDArray[np.floating[Any]]
 
-#: Numbers handled at a time, so that what is temporary stays in the cache.
+#: Numbers handled at once, so that temporary arrays stay in the cache.
 _AT_A_TIME = 2**18
 #: A source of error gets a Sobol dimension if it carries this share of the variance of the sum ...
 _SHARE = 0.01
-#: ... and is among the first so many.
+#: ... and is among this number of largest ones.
 _DIMENSIONS = 32
-#: Up to this spread normal errors, at most 6.4 of it, have exponentials that float32 can hold.
+#: Largest spread at which float32 holds the exponentials of normal errors, at most 6.4 spreads.
 _SINGLE = 10.0
 
 
@@ -132,8 +131,8 @@ def normals(
 ) -> NDArray[np.float32]:
     """Draw normals of mean 0, the second half of the draws mirrored.
 
-    By the Box-Muller transform of 23-bit uniforms: none is beyond 5.65 times the scale, where 2e-8
-    of the probability lies. In float32 it takes half the time of the generator's own method.
+    By the Box-Muller transform of 23-bit uniforms: none is beyond 5.65 times the scale, which cuts
+    off 2e-8 of the probability. In float32 it takes half the time of the generator's own method.
 
     Parameters
     ----------
@@ -185,12 +184,12 @@ class _Step:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What the draws of all chunks have in common.
+    """Common part of the draws of all chunks.
 
     Attributes
     ----------
     rows : Rows
-        What is drawn.
+        Rows to draw.
     steps : tuple of _Step
         Levels with a share, from coarse to fine.
     loadings : ndarray, shape (n, n), or None
@@ -198,15 +197,15 @@ class Plan:
     df : float
         Degrees of freedom; infinity: normal.
     chosen : tuple of (ndarray of int, ndarray of int)
-        For the factors of each step (or of the loadings), then for the own parts: which of them
-        have a Sobol dimension, and which dimension.
+        For the factors of each step (or of the loadings), then for the own parts: positions of
+        those with a Sobol dimension, and their dimensions.
     dimensions : int
         Sobol dimensions. Of t errors the first is the mixing variable.
     covered : float
         Share of the variance of the plain sum that the Sobol dimensions carry.
     seed : int
-        The chunk from draw d of replicate r on has the spawn key (r, d + 1), the scrambling of
-        the replicate (r, 0).
+        The chunk that starts at draw d of replicate r has the spawn key (r, d + 1); the scrambling
+        of the replicate has (r, 0).
     """
 
     rows: Rows
@@ -227,13 +226,13 @@ class Plan:
 
     @property
     def single(self) -> bool:
-        """Whether float32 does for the errors."""
+        """Whether float32 suffices for the errors."""
         fits = not self.rows.log or float(self.rows.scale.max()) <= _SINGLE
         return fits and math.isinf(self.df)
 
 
 def plan(terms: Terms, rows: Rows, uses: Integers, *, method: Method, seed: int) -> Plan:
-    """Prepare the draws of rows that are used so often: who gets a Sobol dimension?"""
+    """Prepare the draws of rows, and choose the sources with a Sobol dimension."""
     steps: list[_Step] = []
     loadings = None
     if terms.matrix is not None:
@@ -257,7 +256,7 @@ def plan(terms: Terms, rows: Rows, uses: Integers, *, method: Method, seed: int)
 def _weights(
     rows: Rows, uses: Integers, steps: list[_Step], loadings: Floats | None
 ) -> list[Floats]:
-    """Variance that each factor of each step, and each own part, brings into the plain sum."""
+    """Return the variance that each factor and each own part adds to the plain sum."""
     mean = rows.count * rows.centre * np.exp(np.minimum(rows.scale**2, LARGEST) / 2)
     unit = mean if rows.log else np.ones(len(rows))
     amount = uses * unit * rows.scale
@@ -278,7 +277,7 @@ def _weights(
 def _choose(
     weights: list[Floats], first: int, most: int
 ) -> tuple[tuple[tuple[Integers, Integers], ...], int, float]:
-    """Give the largest sources of variance numbers from ``first``; return the share they carry."""
+    """Assign numbers from ``first`` to the largest sources of variance; return their share."""
     every = np.concatenate(weights)
     total = float(every.sum())
     best = np.argsort(-every, kind="stable")[:most]
@@ -293,14 +292,14 @@ def _choose(
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """The draws of one chunk: the same stretch of one replicate or more.
+    """The draws of one chunk: the same range of one or more replicates.
 
     Attributes
     ----------
     first, replicates : int
-        Which replicates.
+        The replicates.
     start, size : int
-        The stretch; the size a power of two, at least four, and the start a multiple of it.
+        The range of draws; size is a power of two, at least four, and start a multiple of it.
     """
 
     first: int
@@ -315,7 +314,7 @@ class Span:
 
 
 class Draws:
-    """One chunk of draws: the shared factors, and own parts as they are asked for.
+    """One chunk of draws: the shared factors, and own parts on demand.
 
     Parameters
     ----------
@@ -323,7 +322,7 @@ class Draws:
     sobol : ScrambledSobol or None
         Points of ``plan.dimensions``; None: all is pseudo-random.
     span : Span
-        Which draws.
+        The draws of the chunk.
     """
 
     def __init__(self, plan: Plan, sobol: ScrambledSobol | None, span: Span) -> None:
@@ -343,7 +342,7 @@ class Draws:
             self._points = ndtri(uniform).astype(self._dtype)
         self._mixing = self._mix(uniform)
         self._shared = self._factors()
-        # Each own part has its Sobol dimension once; what is drawn again is pseudo-random.
+        # Each own part uses its Sobol dimension once; further draws are pseudo-random.
         self._left = dict(zip(*(part.tolist() for part in plan.chosen[-1]), strict=True))
         self._is_left = np.zeros(len(plan.rows), bool)
         self._is_left[plan.chosen[-1][0]] = True
@@ -443,7 +442,7 @@ class Draws:
         return out
 
     def repeated(self, index: int, count: int) -> Floats:
-        """Sum of so many instances of one row, shape (draws,)."""
+        """Return the sum of ``count`` instances of one row, shape (draws,)."""
         at = np.array([index])
         return self.sum_of(self.plan.rows.take(at).times(np.array([count])), at)
 
@@ -466,15 +465,15 @@ class Draws:
 def check_simulation(
     terms: int, draws: int, precision: float | None, max_draws: int, method: str, seed: int
 ) -> None:
-    """Insist on options that a simulation of so many terms can have.
+    """Check the options of a simulation.
 
     Raises
     ------
     InputError
-        There are no terms, or an option is out of its range.
+        There are no terms, or an option is out of range.
     """
     if terms == 0:
-        raise InputError("there are no terms to simulate. Give a table with at least one kernel")
+        raise InputError("a simulation needs at least one term, got none. Add a kernel.")
     whole = {"draws": (draws, _LEAST), "max_draws": (max_draws, 1), "seed": (seed, 0)}
     for name, (value, least) in whole.items():
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < least:
@@ -483,6 +482,6 @@ def check_simulation(
         raise InputError(f"method must be one of {', '.join(get_args(Method))}, got {method!r}")
     if precision is not None and not (is_number(precision) and 0 < precision < 1):
         raise InputError(
-            f"precision must be a fraction between 0 and 1, got {precision!r}: 0.005 asks for "
-            "quantiles right to half a percent"
+            f"precision must be a fraction between 0 and 1, got {precision!r}. For quantiles "
+            "within 0.5 % it is 0.005."
         )

@@ -1,4 +1,4 @@
-"""What a simulation says, and with what certainty."""
+"""Results of a simulation, with their errors."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ from errcomp.propagation.montecarlo.sampling import Method
 from errcomp.propagation.terms import Floats, Terms
 from errcomp.results import Caveat, format_fraction, format_number
 
-#: A quantile needs so many draws beyond it.
+#: Number of draws that a quantile needs beyond it.
 _BEYOND = 10
 
 
 @dataclass(frozen=True)
 class Simulated:
-    """Draws of a simulated time, and what they say with what certainty.
+    """Draws of a simulated time, and their quantiles with intervals.
 
     Attributes
     ----------
     draws : ndarray, shape (n,)
-        In the order in which they were drawn, replicate by replicate, infinite ones among them.
-        Simulations with the same terms, seed, method and number of draws are not draw by draw
-        comparable unless they take the same terms in the same order.
+        In the order of drawing, replicate by replicate, with infinite ones. Simulations with the
+        same terms, seed, method and number of draws are comparable draw by draw only if they use
+        the same terms in the same order.
     replicates : int
         Independent repetitions of n / replicates draws each; their scatter gives the errors.
     method : {"sobol", "random"}
-        How the draws were made.
+        Method of drawing.
     dimensions : int
-        Sources of error that were drawn from Sobol points; the others are pseudo-random.
+        Number of error sources drawn from Sobol points; the others are pseudo-random.
     covered : float
-        Share of the variance of the plain sum of the terms that those sources carry.
+        Their share of the variance of the plain sum of the terms.
     seed : int
         The same seed, terms, graph and options give the same draws on the same machine.
     unit : str or None
@@ -46,11 +46,11 @@ class Simulated:
     precision : float
         Largest relative half width of the 95 % intervals of the 5, 50 and 95 % quantiles.
     reached : bool or None
-        Whether that is the precision asked for; None: none was.
+        Whether the requested precision was reached; None without a request.
     observed : dict
-        What nodes observed, summed over all draws.
+        Counts observed by nodes, over all draws.
     caveats : tuple of Caveat
-        What a reader must know.
+        Caveats of the result.
     """
 
     draws: Floats
@@ -77,7 +77,7 @@ class Simulated:
         return len(self.draws)
 
     def quantile(self, q: ArrayLike) -> Any:
-        """Quantiles of the time, in its unit; infinite where saturation reaches so far.
+        """Return quantiles of the time, in its unit; infinite beyond saturation.
 
         Parameters
         ----------
@@ -92,25 +92,50 @@ class Simulated:
         Raises
         ------
         InputError
-            A probability is not within what so many draws can tell.
+            There are too few draws for a probability.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.montecarlo import simulate
+        >>> name, one = np.array(["gemm"]), np.ones(1)
+        >>> terms = Terms(name, name, 10 * one, np.array([1]), 0 * one, one, kind="absolute")
+        >>> round(simulate(terms).quantile(0.95), 1)
+        11.6
         """
         at = self._probabilities(q)
         return _shaped_like(q, quantiles(self._ordered, at))
 
     def interval(self, q: ArrayLike) -> tuple[Any, Any]:
-        """Return the 95 % interval of a quantile: how far the simulation may be off.
+        """Return the 95 % interval of a quantile for the error of the simulation.
 
         From the scatter over the replicates, see
-        ``errcomp.propagation.montecarlo.simulated.intervals``. It covers the simulation's error
-        alone, not that of the error model.
+        ``errcomp.propagation.montecarlo.simulated.intervals``. It does not include the error of the
+        error model.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.montecarlo import simulate
+        >>> name, one = np.array(["gemm"]), np.ones(1)
+        >>> terms = Terms(name, name, 10 * one, np.array([1]), 0 * one, one, kind="absolute")
+        >>> low, high = simulate(terms).interval(0.95)
+        >>> bool(low < 11.645 < high)
+        True
         """
         _, low, high = intervals(self._by_replicate, self._probabilities(q))
         return _shaped_like(q, low), _shaped_like(q, high)
 
     def standard_error(self, q: ArrayLike) -> Any:
-        """Return the standard error of a quantile: its interval's half width in t quantiles.
+        """Return the standard error of a quantile, from the half width of its interval.
 
-        Zero where the quantile is infinite beyond doubt, infinite where it may be.
+        Zero where the quantile is certainly infinite, infinite where it may be.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.montecarlo import simulate
+        >>> name, one = np.array(["gemm"]), np.ones(1)
+        >>> terms = Terms(name, name, 10 * one, np.array([1]), 0 * one, one, kind="absolute")
+        >>> bool(0 < simulate(terms).standard_error(0.95) < 0.05)
+        True
         """
         _, low, high = intervals(self._by_replicate, self._probabilities(q))
         with np.errstate(invalid="ignore"):
@@ -126,8 +151,8 @@ class Simulated:
         if len(bad):
             most = 1 - _BEYOND / len(self)
             raise InputError(
-                f"{len(self):,} draws tell the quantiles from {1 - most:.2g} to {most:.6g}, not "
-                f"{q!r}. Ask for one of those, or simulate more draws"
+                f"{len(self):,} draws give the quantiles from {1 - most:.2g} to {most:.6g}, got "
+                f"{q!r}. Choose one of those, or simulate more draws."
             )
         return at
 
@@ -135,13 +160,13 @@ class Simulated:
         for caveat in self.caveats:
             if caveat.code in codes:
                 raise NotDefinedError(
-                    f"the {figure} is not defined: {caveat.message}. Use quantiles"
+                    f"the {figure} is not defined: {caveat.message}. Use quantiles."
                 )
         return self.draws
 
     @property
     def mean(self) -> float:
-        """Mean; raises NotDefinedError where draws are infinite or the errors have no mean."""
+        """Mean; raises NotDefinedError if draws are infinite or the errors have no mean."""
         return float(self._finite("mean", ("infinite", "no-mean")).mean())
 
     @property
@@ -153,7 +178,7 @@ class Simulated:
 
     @property
     def sd(self) -> float:
-        """Standard deviation; raises NotDefinedError where there is none."""
+        """Standard deviation; raises NotDefinedError if it does not exist."""
         return float(self._finite("standard deviation", ("infinite", "no-mean", "no-sd")).std())
 
     @property
@@ -162,7 +187,16 @@ class Simulated:
         return float(np.isinf(self.draws).mean())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON, without the draws; None where a figure is not defined."""
+        """Return plain values for JSON, without the draws; None for undefined values.
+
+        Examples
+        --------
+        >>> from errcomp.propagation.montecarlo import simulate
+        >>> name, one = np.array(["gemm"]), np.ones(1)
+        >>> terms = Terms(name, name, 10 * one, np.array([1]), 0 * one, one, kind="absolute")
+        >>> round(simulate(terms).to_dict()["sd"], 1)
+        1.0
+        """
         q = np.array(QUANTILES)
         value, error = self.quantile(q), self.standard_error(q)
         codes = {caveat.code for caveat in self.caveats}
@@ -200,13 +234,13 @@ def _plain(x: float) -> float | None:
 def caveats_of(
     terms: Terms, values: Floats, precision: float | None, got: float
 ) -> tuple[Caveat, ...]:
-    """Return what a reader of these values must know."""
+    """Return the caveats of these draws."""
     out = []
     infinite = float(np.isinf(values).mean())
     if infinite > 0:
         message = (
             f"{format_fraction(infinite)} of the draws are infinite: saturated, or beyond the "
-            "largest number"
+            "largest floating-point number"
         )
         out.append(Caveat("infinite", message, {"share": infinite}))
     df = {"df": terms.df}
@@ -218,23 +252,23 @@ def caveats_of(
             out.append(Caveat("no-sd", f"{tails} have no standard deviation", df))
     if precision is not None and got > precision:
         message = (
-            f"the precision of {precision:.3g} was not reached with {values.size:,} draws; it is "
-            f"{got:.3g}"
+            f"the precision of {precision:.3g} was not reached with {values.size:,} draws, only "
+            f"{got:.2g}"
         )
         out.append(Caveat("precision", message, {"wanted": precision, "reached": got}))
     return tuple(out)
 
 
-#: The quantiles whose precision can be asked for.
+#: The quantiles with a requested precision.
 QUANTILES = (0.05, 0.5, 0.95)
-#: Replicates are at least so many, and fewer than twice that.
+#: Least number of replicates; there are fewer than twice as many.
 _REPLICATES = 16
 #: Two-sided confidence of the intervals.
 _CONFIDENCE = 0.95
 
 
 def layout(draws: int) -> tuple[int, int]:
-    """Return replicates and draws of each, a power of two, that make at least so many draws.
+    """Return the numbers of replicates and of draws of each (a power of two).
 
     Examples
     --------
@@ -246,7 +280,7 @@ def layout(draws: int) -> tuple[int, int]:
 
 
 def quantiles(values: Floats, q: Floats) -> Floats:
-    r"""Quantiles of values sorted along the last axis, infinite ones allowed.
+    r"""Return quantiles of values sorted along the last axis; infinite values are allowed.
 
     Linear between the values, the k-th of n at :math:`(k - 1/2) / n`; next to an infinite value the
     nearer of the two.
@@ -283,19 +317,20 @@ def quantiles(values: Floats, q: Floats) -> Floats:
 
 
 def critical(replicates: int) -> float:
-    """Return how many standard errors the half width of a 95 % interval has."""
+    """Return the half width of a 95 % interval in standard errors."""
     return float(stdtrit(replicates - 1, (1 + _CONFIDENCE) / 2))
 
 
 def intervals(values: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
-    r"""Quantiles of all draws, with 95 % intervals from the scatter over the replicates.
+    r"""Return quantiles of all draws, with 95 % intervals from the scatter over the replicates.
 
     With :math:`\hat p_r` the share of replicate r up to the quantile x of all draws, the standard
     error of the share is :math:`s = \mathrm{sd}(\hat p_r) / \sqrt R`, and the interval reaches from
     the quantile at :math:`q - t s` to that at :math:`q + t s`, t with R − 1 degrees of freedom.
-    Coverage measured for 16 replicates of 32 draws or more and 1, 5, 50, 95 and 99 % quantiles: 93
-    to 100 %, independent draws or Sobol points. The scatter of the replicates' own quantiles covers
-    as little as 75 % with Sobol points of one dimension, as it misses what they have in common.
+    Measured coverage for 16 replicates of 32 draws or more and 1, 5, 50, 95 and 99 % quantiles: 93
+    to 100 %, with independent draws or Sobol points. The scatter of the replicates' own quantiles
+    covers as little as 75 % with Sobol points of one dimension, because it misses their common
+    error.
 
     Parameters
     ----------
@@ -316,7 +351,7 @@ def intervals(values: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
     """
     ordered = np.sort(values, axis=None)
     x = quantiles(ordered, q)
-    # Where many draws are equal (or infinite), what lies below them is another share.
+    # If many draws are equal (or infinite), the share below them differs from q.
     below = np.stack([(values < bound).mean(axis=1) for bound in x])
     up_to = np.stack([(values <= bound).mean(axis=1) for bound in x])
     low, high = (
@@ -327,7 +362,7 @@ def intervals(values: Floats, q: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _half_width(shares: Floats, draws: int) -> Floats:
-    """Half width of the interval of a share; none is known better than to half a draw."""
+    """Return the half width of the interval of a share, at least half a draw."""
     replicates = shares.shape[1]
     error = shares.std(axis=1, ddof=1) / math.sqrt(replicates)
     return np.asarray(critical(replicates) * np.maximum(error, 0.5 / draws))
@@ -336,7 +371,7 @@ def _half_width(shares: Floats, draws: int) -> Floats:
 def precision_of(values: Floats) -> float:
     """Return the largest relative half width of the 5, 50 and 95 % quantiles' 95 % intervals.
 
-    A quantile that is infinite beyond doubt is known; one that may be is not.
+    A quantile that is certainly infinite counts as precise; one that may be infinite does not.
 
     Examples
     --------

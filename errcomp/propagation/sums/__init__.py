@@ -1,4 +1,4 @@
-"""The sum of many uncertain terms: exact mean and variance, and where its error comes from."""
+"""The sum of many uncertain terms: exact mean and variance, and the sources of its error."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ __all__ = [
 ]
 
 
-#: Given the mixing variable of a t, laws of terms with a larger spread are not evaluated.
+#: Largest spread of terms given the mixing variable of a t.
 _LARGEST_SPREAD = 7.0
 
 
 def total_moments(terms: Terms) -> Moments:
-    r"""Mean, standard deviation and distribution of the sum of all instances of all terms.
+    r"""Return mean, sd and distribution of the sum of all instances of all terms.
 
     .. math::
         S = \sum_i \sum_{k \le n_i} X_{ik}, \qquad
@@ -60,18 +60,18 @@ def total_moments(terms: Terms) -> Moments:
     the pairs are summed group by group, in time proportional to the number of terms.
 
     Quantiles are those of a normal (relative and absolute errors: exact), of a Student t (the same
-    with finite df: exact, a multivariate t stays one in a sum) or of the log-normal with the mean
-    and variance of the sum (log-ratio errors). The last is exact for one term and for a common
+    with finite df: exact, as sums of a multivariate t follow a t) or of the log-normal with the
+    mean and variance of the sum (log-ratio errors). The last is exact for one term and for a common
     error of equal spreads, else an approximation. In simulations of 2 to 100 terms, equal and
-    unequal, independent to common, its 90 % band held 89.7 to 90.5 % of the totals for spreads up
-    to 0.3, up to 91.3 % for spreads of 0.6 and up to 94.5 % for spreads of 1 (few unequal terms:
+    unequal, independent to common, its 90 % band contained 89.7 to 90.5 % of the totals for spreads
+    up to 0.3, up to 91.3 % for spreads of 0.6 and up to 94.5 % for spreads of 1 (few unequal terms:
     the left tail of the sum is lighter than that of the log-normal).
 
     Log-ratio errors with Student t tails have neither mean nor variance: both are None. Their
     quantiles average such log-normals over the mixing variable of the t. The same simulations with
-    3 and 5 degrees of freedom: the 90 % band held 89.8 to 91 % for spreads up to 0.3; beyond that
-    88 to 94 %, with an upper end that is too low, by up to 0.5 of half the width of the band for
-    spreads of 0.6 and 1.4 of it for spreads of 1.
+    3 and 5 degrees of freedom: the 90 % band contained 89.8 to 91 % for spreads up to 0.3; beyond
+    that 88 to 94 %. Its upper end is then too low, by up to 0.5 of half the width of the band for
+    spreads of 0.6 and by 1.4 of it for spreads of 1.
 
     Parameters
     ----------
@@ -132,7 +132,7 @@ def _log_normal(terms: Terms) -> Moments:
     relative_sd = root(variance, terms)
     mean *= blocks.scale
     location, scale = log_normal_parameters(mean, relative_sd)
-    return _moments(terms, "lognormal", mean, mean * relative_sd, location, scale)
+    return _moments(terms, "log-normal", mean, mean * relative_sd, location, scale)
 
 
 def _heavy_tailed(terms: Terms) -> Moments:
@@ -146,7 +146,7 @@ def _heavy_tailed(terms: Terms) -> Moments:
     location, scale = log_normal_parameters(mean, sd / mean)
     largest = max(1.0, _LARGEST_SPREAD / float(terms.spread.max()))
     laws = mixture(at, terms.df, logarithmic=True, largest_factor=largest)
-    return _moments(terms, "lognormal mixture", None, None, location, scale, laws)
+    return _moments(terms, "log-normal mixture", None, None, location, scale, laws)
 
 
 def _linear_sd(terms: Terms, loading: Floats) -> float:
@@ -170,7 +170,7 @@ def _moments(
         law=law,
         location=finite(location),
         scale=finite(scale),
-        df=math.inf if law in ("normal", "lognormal") else terms.df,
+        df=math.inf if law in ("normal", "log-normal") else terms.df,
         n_terms=len(terms),
         n_instances=int(terms.count.sum()),
         unit=terms.unit,
@@ -178,17 +178,17 @@ def _moments(
     )
 
 
-# Whether errors cancel or add up in a sum, and which terms the error of the sum comes from.
+# Whether errors cancel or add up in a sum, and which terms its error comes from.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Budget(Document):
-    """Where the error of a total comes from; largest first-order contribution first.
+    """Sources of the error of a total; largest first-order contribution first.
 
     Attributes
     ----------
     by : {"class", "term"}
-        What a row is.
+        Kind of the rows.
     names : ndarray of str, shape (k,)
     share_of_time : ndarray, shape (k,)
         Share of the mean of the total; sums to 1.
@@ -197,8 +197,8 @@ class Budget(Document):
         error of the row offsets that of others.
     total : ndarray, shape (k,)
         Share of the variance that would vanish with the error of the row; sums to 1 if the rows
-        are independent, to more if they share causes. 1 - sqrt(1 - total) of the standard deviation
-        is what a perfect predictor of the row would buy.
+        are independent, to more if they share causes. A perfect predictor of the row would lower
+        the standard deviation by the share 1 - sqrt(1 - total).
     """
 
     KEYS: ClassVar = (
@@ -223,20 +223,20 @@ class Budget(Document):
 
 
 def error_budget(terms: Terms, *, by: Literal["class", "term"] = "class") -> Budget:
-    r"""Contribution of each kernel class, or each term, to the variance of the total.
+    r"""Return the contribution of each kernel class, or term, to the variance of the total.
 
     .. math::
         \text{first order}_g = \frac{\operatorname{Cov}(X_g, S)}{\operatorname{Var} S}, \qquad
         \text{total}_g = 1 - \frac{\operatorname{Var}(S - X_g)}{\operatorname{Var} S}
         = 2\,\text{first order}_g - \frac{\operatorname{Var} X_g}{\operatorname{Var} S}
 
-    Definition: X_g is the sum of all instances of the row. First-order contributions share the
-    variance out among the rows; a total contribution is what the variance would lose if the row
-    were predicted without error, its mean unchanged. With a common cause the sum of the totals
-    exceeds 1. Log-ratio errors with Student t tails have no variance: theirs is the budget of the
+    Definition: X_g is the sum of all instances of the row. First-order contributions divide the
+    variance among the rows. A total contribution is the loss of variance if the row were predicted
+    without error, with its mean unchanged. With a common cause the total contributions sum to more
+    than 1. Log-ratio errors with Student t tails have no variance: their budget is that of the
     logarithm of the total, to first order.
-    Misleads where a small first-order contribution is taken for a good predictor: it may be a
-    kernel that takes little time.
+    Misleads if a small first-order contribution is taken as a sign of a good predictor: the kernel
+    may just take little time.
 
     Parameters
     ----------
@@ -286,15 +286,15 @@ def error_budget(terms: Terms, *, by: Literal["class", "term"] = "class") -> Bud
 
 
 def effective_number(terms: Terms) -> float:
-    r"""Count the independent, alike kernels whose total would have the same relative error.
+    r"""Return the number of equal, independent kernels with the same relative error of the total.
 
     .. math:: n_\mathrm{eff} = \frac{\left(\sum_i n_i \sigma_i\right)^2}{\operatorname{Var} S}
 
     Definition: :math:`\sigma_i` is the standard deviation of one instance. 1 if all errors are the
-    same (nothing cancels), N for N alike and independent instances; below N where few instances
-    carry most of the error; above N where negative correlation makes errors offset each other.
+    same (nothing cancels), N for N equal and independent instances; below N where few instances
+    have most of the error; above N where negative correlation makes errors offset each other.
     Log-ratio errors with Student t tails: to first order, on the scale of the logarithm.
-    Misleads where one long kernel dominates: a low number then says nothing of shared causes.
+    Misleads where one long kernel dominates: a low number then does not indicate shared causes.
 
     Parameters
     ----------
@@ -330,14 +330,14 @@ def effective_number(terms: Terms) -> float:
 
 
 def growth_factor(terms: Terms) -> float:
-    r"""Relative error of the total over that of its kernels: below 1 errors cancel.
+    r"""Return the relative error of the total over that of its kernels: below 1 errors cancel.
 
     .. math::
         \frac{\sigma_S / \operatorname{E} S}{\sum_i w_i \, \sigma_i / m_i}
         = \frac{1}{\sqrt{n_\mathrm{eff}}}, \qquad w_i = \frac{n_i m_i}{\operatorname{E} S}
 
     Definition: the error of a kernel is its standard deviation over its mean; the kernels are
-    averaged with their share of the time as weight. 1 if all errors are the same, 1/√N for N alike
+    averaged with their share of the time as weight. 1 if all errors are the same, 1/√N for N equal
     and independent instances. In a sum of positive times it never exceeds 1.
 
     Parameters
@@ -366,14 +366,14 @@ def growth_factor(terms: Terms) -> float:
 
 
 def icc(terms: Terms) -> dict[str, float]:
-    r"""Intraclass correlation at each level: how alike the errors of two terms of one group are.
+    r"""Return the intraclass correlation at each level: the correlation of two terms of a group.
 
     .. math:: \mathrm{ICC}_l = \sum_{k \le l} \rho_k
 
     Definition: correlation of the Z of two different terms whose finest common group is of that
-    level, coarse to fine. No level: no entry, all errors are independent. With a matrix: one entry,
-    ``"matrix"``, the mean correlation of different terms weighted by the product of their standard
-    deviations (all repetitions together).
+    level, coarse to fine. Without levels all errors are independent, and there is no entry. With a
+    matrix there is one entry, ``"matrix"``: the mean correlation of different terms, weighted by
+    the product of their standard deviations (all repetitions together).
 
     Parameters
     ----------
@@ -386,7 +386,7 @@ def icc(terms: Terms) -> dict[str, float]:
     Raises
     ------
     InputError, NotDefinedError
-        With a matrix, as for `effective_number`; and where there is one term alone.
+        With a matrix, as for `effective_number`; also for a single term.
 
     Examples
     --------
@@ -414,7 +414,7 @@ def _uncertain(terms: Terms) -> Widths:
     wide = widths(terms)
     if wide.variance <= 0:
         raise NotDefinedError(
-            "the errors of the terms cancel exactly: the total is certain and no term has a share "
-            "of its error."
+            "the errors of the terms cancel exactly, so the total has no error to divide among "
+            "terms."
         )
     return wide

@@ -1,4 +1,4 @@
-"""Distribution of a total from its moments: which law, and its quantiles."""
+"""Distribution of a total from its moments, and its quantiles."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from typing import Any, Literal
 import numpy as np
 from scipy import optimize, special, stats
 
-from errcomp.errors import InputError
+from errcomp.errors import InputError, renamed
 from errcomp.propagation.terms import Floats
 from errcomp.results import Caveat
 
-Law = Literal["normal", "student-t", "lognormal", "normal mixture", "lognormal mixture"]
+Law = Literal["normal", "student-t", "log-normal", "normal mixture", "log-normal mixture"]
 
 _METHODS: dict[Law, str] = {
     "normal": "normal with this mean and variance",
     "student-t": "Student t with this location and scale",
-    "lognormal": "log-normal with this mean and variance (Fenton-Wilkinson)",
+    "log-normal": "log-normal with this mean and variance (Fenton-Wilkinson)",
     "normal mixture": "normal with the mean and variance given the mixing variable of the t, "
     "averaged over it",
-    "lognormal mixture": "log-normal with the mean and variance given the mixing variable of the "
+    "log-normal mixture": "log-normal with the mean and variance given the mixing variable of the "
     "t, averaged over it",
 }
-#: Probability that is left out at each end of the mixing variable.
+#: Probability that is cut off at each end of the mixing variable.
 _REST = 1e-12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixture:
-    """Normal or log-normal laws, one for each value of a mixing variable.
+    """Normal or log-normal distributions, one for each value of a mixing variable.
 
     Attributes
     ----------
     weight, factor, location, scale : ndarray, shape (nodes,)
-        Probability of the value; what it multiplies the spreads with; the law of it.
+        Probability of the value; its factor of the spreads; parameters of its distribution.
     logarithmic : bool
         Location and scale are those of the logarithm.
     """
@@ -48,18 +48,18 @@ class Mixture:
     logarithmic: bool
 
     def cdf(self, value: float) -> float:
-        """Probability up to a value; for log-normal laws its logarithm is given."""
+        """Return the probability up to a value; for log-normals pass its logarithm."""
         return float(self.weight @ special.ndtr((value - self.location) / self.scale))
 
-    def quantile(self, level: float) -> float:
-        """Return the quantile: it lies between the least and the largest of the laws'."""
-        each = self.location + self.scale * special.ndtri(level)
+    def quantile(self, q: float) -> float:
+        """Return the quantile, which lies between those of all the distributions."""
+        each = self.location + self.scale * special.ndtri(q)
         low, high = float(each.min()), float(each.max())
-        # Where all agree, rounding may leave the root just outside.
+        # If all agree, rounding may put the root just outside.
         margin = float(self.scale.min())
         value = float(
             optimize.brentq(
-                lambda y: self.cdf(y) - level,
+                lambda y: self.cdf(y) - q,
                 low - margin,
                 high + margin,
                 xtol=1e-12 * margin,
@@ -69,7 +69,7 @@ class Mixture:
         return math.exp(value) if self.logarithmic else value
 
     def moments(self, df: float, centre: float) -> tuple[float | None, float | None]:
-        """Mean and standard deviation of normal laws; None where they do not exist.
+        """Return mean and standard deviation of normal distributions; None if they do not exist.
 
         Parameters
         ----------
@@ -102,24 +102,24 @@ class Moments:
     Attributes
     ----------
     prediction : float
-        What the predictor says: the total without correction of bias.
+        The total without correction of bias.
     mean, sd : float or None
-        None where they do not exist: a log-ratio error with Student t tails has no mean (the
-        exponential of a t variable has none), a t variable with df ≤ 1 no mean and with df ≤ 2 no
-        variance. Quantiles exist always.
-    law : {"normal", "student-t", "lognormal", "normal mixture", "lognormal mixture"}
-        Distribution the quantiles are taken from; `method` says it in words.
+        None if they do not exist: a log-ratio error with Student t tails has no mean (like the
+        exponential of a t variable), a t variable with df ≤ 1 has no mean, and with df ≤ 2 no
+        variance. Quantiles always exist.
+    law : {"normal", "student-t", "log-normal", "normal mixture", "log-normal mixture"}
+        Distribution of the quantiles; `method` has it in words.
     location, scale : float
-        Of that law: mean and sd (normal), location and scale (Student t), mean and sd of the
-        logarithm (lognormal). Of a mixture: those of the law at the mixing variable 1.
+        Parameters of that distribution: mean and sd (normal), location and scale (Student t), mean
+        and sd of the logarithm (log-normal). For a mixture those at the mixing variable 1.
     df : float
-        Degrees of freedom; infinity for normal and lognormal.
+        Degrees of freedom; infinity for normal and log-normal.
     n_terms : int
     n_instances : int or None
         Repetitions of all terms; None for a graph, which has its own.
     unit : str or None
     laws : Mixture or None
-        The laws that are averaged.
+        The distributions that are averaged.
     caveats : tuple of Caveat
     """
 
@@ -138,39 +138,46 @@ class Moments:
 
     @property
     def method(self) -> str:
-        """How the quantiles are made, in words."""
+        """Method of the quantiles, in words."""
         return _METHODS[self.law]
 
     @property
     def relative_sd(self) -> float | None:
-        """Standard deviation over mean, a fraction; None where there is none or the mean is 0."""
+        """Standard deviation over mean, a fraction; None if undefined or the mean is 0."""
         if self.sd is None or not self.mean:
             return None
         return self.sd / abs(self.mean)
 
-    def quantile(self, level: float) -> float:
-        """Return the value that the total stays below with this probability.
+    @renamed(level="q")
+    def quantile(self, q: float) -> float:
+        """Return the value below which the total stays with this probability.
 
         Parameters
         ----------
-        level : float
+        q : float
             In (0, 1).
 
         Raises
         ------
         InputError
-            The level is not in (0, 1).
+            q is not in (0, 1).
+
+        Examples
+        --------
+        >>> total = Moments(100.0, 100.0, 10.0, "normal", 100.0, 10.0, math.inf, 1, 1, "ms")
+        >>> round(total.quantile(0.95), 2)
+        116.45
         """
-        _check_level(level)
+        _check_fraction("q", q)
         if self.laws is not None:
-            return self.laws.quantile(level)
+            return self.laws.quantile(q)
         if self.law == "student-t":
-            return self.location + self.scale * float(stats.t.ppf(level, self.df))
-        value = self.location + self.scale * float(special.ndtri(level))
-        return math.exp(value) if self.law == "lognormal" else value
+            return self.location + self.scale * float(stats.t.ppf(q, self.df))
+        value = self.location + self.scale * float(special.ndtri(q))
+        return math.exp(value) if self.law == "log-normal" else value
 
     def band(self, level: float) -> tuple[float, float]:
-        """Return the central band that holds the total with this probability.
+        """Return the central band that contains the total with this probability.
 
         Parameters
         ----------
@@ -181,12 +188,25 @@ class Moments:
         ------
         InputError
             The level is not in (0, 1).
+
+        Examples
+        --------
+        >>> total = Moments(100.0, 100.0, 10.0, "normal", 100.0, 10.0, math.inf, 1, 1, "ms")
+        >>> [round(end, 2) for end in total.band(0.9)]
+        [83.55, 116.45]
         """
-        _check_level(level)
+        _check_fraction("level", level)
         return self.quantile(0.5 - level / 2), self.quantile(0.5 + level / 2)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return plain values for JSON.
+
+        Examples
+        --------
+        >>> total = Moments(100.0, 100.0, 10.0, "normal", 100.0, 10.0, math.inf, 1, 1, "ms")
+        >>> total.to_dict()["relative_sd"]
+        0.1
+        """
         names = (
             "prediction mean sd relative_sd law method location scale df n_terms n_instances unit"
         )
@@ -196,15 +216,15 @@ class Moments:
         }
 
 
-def _check_level(level: float) -> None:
-    if not 0 < level < 1:
+def _check_fraction(name: str, value: float) -> None:
+    if not 0 < value < 1:
         raise InputError(
-            f"a level must be between 0 and 1, got {level}. Give a fraction: 0.95 is 95 %."
+            f"{name} must be between 0 and 1, got {value}. Give a fraction: 0.95 is 95 %."
         )
 
 
 def log_normal_parameters(mean: float, relative_sd: float) -> tuple[float, float]:
-    """Mean and standard deviation of the logarithm of a log-normal variable."""
+    """Return mean and standard deviation of the logarithm of a log-normal variable."""
     square = math.log1p(relative_sd**2)
     return math.log(mean) - square / 2, math.sqrt(square)
 
@@ -217,7 +237,7 @@ def mixture(
     largest_factor: float = math.inf,
     nodes: int = 65,
 ) -> Mixture:
-    r"""Laws of a function of multivariate t variables, given the mixing variable.
+    r"""Return distributions of a function of multivariate t variables, by mixing variable.
 
     A multivariate t is a normal divided by :math:`\sqrt W`, :math:`W \sim \chi^2_\nu / \nu`: given
     W the variables are normal with their spreads times the factor :math:`1/\sqrt W`. W is
@@ -229,9 +249,9 @@ def mixture(
         Mean and standard deviation at a factor.
     df : float
     logarithmic : bool
-        Match log-normal laws, else normal ones.
+        Match log-normal distributions, else normal ones.
     largest_factor : float
-        Beyond it the law is continued with a scale proportional to the factor.
+        Beyond it the distribution continues with a scale proportional to the factor.
     nodes : int
         65 keep the relative error of tail probabilities below 1e-7 for df ≥ 2 (1e-4 for df = 1),
         33 below 1e-5 for df ≥ 3.

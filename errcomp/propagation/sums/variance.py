@@ -1,17 +1,17 @@
 r"""Exact second moments of a sum of correlated terms, without the matrix of their correlations.
 
 Two log-normal terms of means :math:`m_i, m_j`, spreads :math:`s_i, s_j` and correlation R have the
-covariance :math:`m_i m_j (e^{s_i s_j R} - 1)`. R depends on the finest common group alone, so that
-the sum over all pairs, instance with itself left out, is one sum per level,
+covariance :math:`m_i m_j (e^{s_i s_j R} - 1)`. R depends only on the finest common group, so the
+sum over all pairs, without pairs of an instance with itself, is one sum per level,
 
 .. math::
     \sum_l \sum_g \sum_{i, j \in g} m_i m_j \left(e^{s_i s_j R_l} - e^{s_i s_j R_{l-1}}\right)
     = \sum_k \sum_l \frac{R_l^k - R_{l-1}^k}{k!} \sum_g \Big(\sum_{i \in g} m_i s_i^k\Big)^2,
 
 with :math:`R_l` the correlation at level l and 0 above the coarsest. Every summand is positive:
-nothing cancels. Where all spreads of a group are equal the left side is one product per group;
-else the series on the right ends where the rest is below 1e-15 of the value. Relative and absolute
-errors are the summand k = 1 alone.
+nothing cancels. If all spreads of a group are equal, the left side is one product per group.
+Otherwise the series on the right ends where the rest is below 1e-15 of the value. Relative and
+absolute errors have only the summand k = 1.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _CHUNK = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class LogNormals:
-    """Log-ratio terms; those of equal spread in one finest group are merged into one row.
+    """Log-ratio terms; terms with equal spread in one finest group are merged.
 
     Attributes
     ----------
     scale : float
-        Sum of all instances at Z = 0; the unit of what follows.
+        Sum of all instances at Z = 0; the unit of the other attributes.
     first, second : ndarray, shape (rows,)
         Σ n x and Σ n x² of the merged terms, x = p exp(b) / scale, n = count.
     spread : ndarray, shape (rows,)
@@ -77,18 +77,16 @@ class LogNormals:
 
 
 def finite(total: float) -> float:
-    """Return a total that fits floating point; refuse another."""
+    """Return a total; refuse an overflow."""
     if not math.isfinite(total):
-        raise InputError(
-            "the total exceeds the largest number in floating point. Give values in a larger unit."
-        )
+        raise InputError("the total exceeds the largest floating-point number. Use a larger unit.")
     return total
 
 
 def log_normals(terms: Terms) -> LogNormals:
     """Merge log-ratio terms."""
     terms = _without_single_rows(terms)
-    # In place: at a million terms a fresh array costs as much as the arithmetic on it.
+    # In place, because with a million terms a new array costs as much as the arithmetic on it.
     second: Floats = np.exp(terms.bias)
     second *= terms.value
     first: Floats = terms.count * second
@@ -186,7 +184,7 @@ def _without_single_rows(terms: Terms) -> Terms:
 
 
 def _levels(terms: Terms) -> tuple[tuple[Integers, ...], Floats]:
-    """Return groups and cumulative correlations of the levels that explain something."""
+    """Return groups and cumulative correlations of the levels with a share of the variance."""
     used = [level.share > 0 for level in terms.levels]
     codes = tuple(v.codes for v, use in zip(terms.levels, used, strict=True) if use)
     return codes, terms.cumulative[used] if codes else np.zeros(0)
@@ -251,8 +249,8 @@ class _Series:
 
     @classmethod
     def of(cls, spread: Floats, cumulative: Floats) -> _Series:
-        # The rest beyond K relative to the value is largest for the largest exponent x and is there
-        # at most the probability that a Poisson variable of mean x is K or more.
+        # The relative rest beyond K is largest for the largest exponent x. There it is at most the
+        # probability that a Poisson variable of mean x is K or more.
         largest = float(spread.max())
         x = largest**2 * float(cumulative[-1])
         if x == 0:
@@ -297,12 +295,12 @@ def _powers(weight: Floats, series: _Series, codes: Integers, groups: int) -> It
     yield from sums
 
 
-#: Rounding in a covariance matrix, relative to its largest variance, that is let through.
+#: Allowed rounding in a covariance matrix, relative to its largest variance.
 _ROUNDING = 1e-9
 _ALL, _SOME = 256, 32
 NOT_DEFINITE = (
     "the matrix is not positive semi-definite: the variance of the sum would be {variance:.6g}. "
-    "Correlations estimated pair by pair need not fit together; give a consistent matrix, e.g. the "
+    "Correlations estimated pair by pair may be inconsistent. Give a consistent matrix, e.g. the "
     "nearest positive semi-definite one."
 )
 
@@ -310,16 +308,16 @@ NOT_DEFINITE = (
 def total_from_covariance(
     values: ArrayLike, covariance: ArrayLike, *, unit: str | None = None
 ) -> Moments:
-    r"""Sum of terms with a given covariance matrix.
+    r"""Return the sum of terms with a given covariance matrix.
 
     .. math:: \operatorname{E} S = \sum_i x_i, \qquad
         \operatorname{Var} S = \mathbf 1^{\mathsf T} \Sigma \mathbf 1
 
-    Definition: exact whatever the distribution of the terms; the quantiles are those of a normal.
-    One pass over the matrix. It must be symmetric and positive semi-definite; what is checked is
-    necessary, not sufficient, for that: finite entries, variances that are not negative, rows equal
-    to their columns (all of them up to 256 terms, 32 evenly spaced ones of more), and a variance of
-    the sum that is not negative.
+    Definition: exact for any distribution of the terms; the quantiles are those of a normal. One
+    pass over the matrix. It must be symmetric and positive semi-definite. The checks are necessary
+    but not sufficient: finite entries, variances that are not negative, rows equal to their columns
+    (all of them up to 256 terms, else 32 evenly spaced ones), and a variance of the sum that is not
+    negative.
 
     Parameters
     ----------
@@ -401,11 +399,11 @@ def _not_finite(values: Floats, matrix: Floats) -> NoReturn:
                 f"{name} must be finite, got {array[at]} at position {where} "
                 f"({len(bad)} such {'entry' if len(bad) == 1 else 'entries'})."
             )
-    raise InputError("the sum exceeds the largest float64. Give the values in a larger unit.")
+    raise InputError("the sum exceeds the largest floating-point number. Use a larger unit.")
 
 
 def _check_symmetric(matrix: Floats, tolerance: float) -> None:
-    """Refuse a matrix whose evenly spaced rows (all up to a size) are not its columns."""
+    """Refuse a matrix whose checked rows differ from its columns."""
     step = 1 if len(matrix) <= _ALL else -(-len(matrix) // _SOME)
     if (np.abs(matrix[::step] - matrix[:, ::step].T) <= tolerance).all():
         return
@@ -419,7 +417,7 @@ def _check_symmetric(matrix: Floats, tolerance: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Widths:
-    """What second-order figures are made of.
+    """Inputs of second-order results.
 
     Attributes
     ----------
@@ -430,8 +428,8 @@ class Widths:
     mean : ndarray, shape (n,)
         Mean time of all instances of a term (log-ratio t: at Z = 0), in the unit of the terms.
     variance : float
-        Variance of the sum on that scale: 1 if all errors are the same, 1 / N for N alike and
-        independent.
+        Variance of the sum on that scale: 1 if all errors are the same, 1 / N for N equal and
+        independent ones.
     exponential : bool
         Whether the covariances are those of log-normal variables.
     """
@@ -458,13 +456,13 @@ def first_order(terms: Terms) -> tuple[Floats, Floats]:
 
 
 def root(variance: float, terms: Terms) -> float:
-    """Square root of a variance relative to a sum of positive parts; refuse what is none."""
+    """Return the root of a variance relative to a sum of positive parts; refuse invalid ones."""
     if not math.isfinite(variance):
         at = int(np.argmax(terms.spread))
         raise InputError(
             f"a spread is too large for a mean and a variance in floating point, got "
             f"{terms.spread[at]:.6g} for {terms.ids[at]}. A log-ratio spread of 1 is already a "
-            "factor of 2.7 either way; look at the error model of that class."
+            "factor of 2.7 either way. Check the error model of that class."
         )
     if variance < -1e-9:
         raise InputError(NOT_DEFINITE.format(variance=variance))
@@ -479,9 +477,7 @@ def widths(terms: Terms) -> Widths:
     """
     check_terms(terms)
     if not terms.spread.any():
-        raise NotDefinedError(
-            "all spreads are 0: the total is certain and no term has a share of its error."
-        )
+        raise NotDefinedError("all spreads are 0, so the total has no error to divide among terms.")
     if terms.kind == "log-ratio" and math.isinf(terms.df):
         return _log_normal_widths(terms)
     centre, loading = first_order(terms)

@@ -1,1 +1,1 @@
-"""What people see of propagation: tables, figures, checks."""
+"""Reports of propagation: tables, figures, checks."""

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from errcomp.propagation.validation import Validation, ValidationRow
 
 
-#: What a check fails on.
+#: Conditions on which a check fails.
 CONDITIONS = ("narrow",)
-#: The level that is tested first, and that the summary is about.
+#: The level that is tested first, and that the summary shows.
 _FIRST = 0.9
 
 
@@ -26,27 +26,26 @@ def report_validation(
     name: str = "errcomp.validation",
     title: str = "Bands against measured totals",
 ) -> CheckReport:
-    """Report a validation as a check: are the bands relied on too narrow?
+    """Report a validation as a check: are the bands of the main assumption too narrow?
 
-    One test case for each level of the first assumption, the one that is relied on; the others are
-    there to be compared with and cannot fail. A band is too narrow where the whole 95 % interval
-    of its coverage lies below its level. The 90 % band is tested first, the next level (95 %, then
-    80 %, then 50 %) only where the one before it failed: a fixed sequence, which needs no
-    correction for the number of levels and loses no power to it, since bands that are too narrow
-    by some factor show that at 90 % as clearly as anywhere. A band that is too wide is no failure;
-    the summary says so.
+    One test case for each level of the first assumption, the main one; the others are for
+    comparison and cannot fail. A band is too narrow if the whole 95 % interval of its coverage lies
+    below its level. The 90 % band is tested first, the next level (95 %, then 80 %, then 50 %) only
+    if the one before it failed. Such a fixed sequence needs no correction for the number of levels,
+    and loses no power: bands that are too narrow by some factor show it most clearly at 90 %. A
+    band that is too wide does not fail; the summary mentions it.
 
-    If the bands hold, a false alarm has a probability of at most 5 % (half of that by the nominal
-    level, as the interval has two ends), however many levels are tested
+    If the bands are right, a false alarm has a probability of at most 5 % (half of that by the
+    nominal level, because the interval has two ends), for any number of levels
     (tests/statistical/test_checks.py).
 
     Parameters
     ----------
     result : Validation
     name : str
-        Of the suite, and class of its test cases.
+        Name of the suite, and class of its test cases.
     title : str
-        Of the summary.
+        Title of the summary.
 
     Returns
     -------
@@ -61,10 +60,10 @@ def report_validation(
     Examples
     --------
     >>> import errcomp as ec
-    >>> kernels = ec.datasets.load_kernels("neusight-kernels")
-    >>> report = report_validation(ec.propagation.validate(kernels, assume="independent"))
+    >>> kernels = ec.datasets.load("neusight-kernels")
+    >>> report = report_validation(ec.propagation.validate(kernels, correlation="independent"))
     >>> print(report.verdict)
-    Too narrow: the 90 % band under independent holds 26 % [11, 48] of 87 totals.
+    Too narrow: the 90 % band under independent contains 26 % [11, 48] of 87 totals.
     """
     relied = result.rows[0].assumption
     rows = sorted((row for row in result.rows if row.assumption == relied), key=_order)
@@ -110,28 +109,28 @@ def _wide(row: ValidationRow) -> bool:
 
 
 def _several_clusters(row: ValidationRow) -> bool:
-    """Say whether there is more than one cluster: of others one says nothing."""
+    """Return whether there is more than one cluster; one does not show others."""
     return row.n_clusters > 1
 
 
 def _case(row: ValidationRow, failed: bool) -> Case:
     name = f"{row.assumption}, {_percent(row.level)} band"
     if failed:
-        text = f"holds {_covered(row)} of {row.n} totals, less than {_percent(row.level)}"
+        text = f"contains {_covered(row)} of {row.n} totals, less than {_percent(row.level)}"
         return Case(name, "failure", f"too narrow: {text}", "narrow", text)
     if not _several_clusters(row):
-        return Case(name, "skipped", "one cluster: nothing is known of others")
+        return Case(name, "skipped", "one cluster: other clusters are unknown")
     return Case(name)
 
 
 def _sentence(row: ValidationRow, failed: bool) -> str:
-    of = f"the {_percent(row.level)} band under {row.assumption} holds {_covered(row)}"
+    of = f"the {_percent(row.level)} band under {row.assumption} contains {_covered(row)}"
     n = f"{row.n} total{'' if row.n == 1 else 's'}"
     if failed:
         return f"Too narrow: {of} of {n}."
     if not _several_clusters(row):
         return f"Nothing could be checked: {of} of {n}, all of one cluster."
-    wide = " It is wider than it need be." if _wide(row) else ""
+    wide = " It is too wide." if _wide(row) else ""
     return f"Pass: {of} of {n}.{wide}"
 
 
@@ -143,7 +142,7 @@ def _table(result: Validation, relied: str) -> list[str]:
         at = result.row(name, shown)
         rows.append(
             (
-                f"{name} (relied on)" if name == relied else name,
+                f"{name} (main)" if name == relied else name,
                 *(_covered(result.row(name, level), sign=False) for level in levels),
                 format_fraction(at.mean_width),
                 _finding(at),
@@ -159,7 +158,7 @@ def _table(result: Validation, relied: str) -> list[str]:
 
 
 def _finding(row: ValidationRow) -> str:
-    return "too narrow" if _narrow(row) else "wider than need be" if _wide(row) else "not refuted"
+    return "too narrow" if _narrow(row) else "too wide" if _wide(row) else "not refuted"
 
 
 def _advice(result: Validation, rows: Sequence[ValidationRow], failed: bool) -> list[str]:
@@ -170,8 +169,8 @@ def _advice(result: Validation, rows: Sequence[ValidationRow], failed: bool) -> 
     if not failed:
         return items("What to know:", notes) if notes else paragraph("What to do: nothing.")
     lines = [
-        "Find out whether the new runs differ from those that the errors were fitted to: fit to "
-        "runs like them."
+        "Check whether the new runs differ from those of the fit, and fit to runs like the new "
+        "ones."
     ]
     others = [
         row
@@ -181,9 +180,9 @@ def _advice(result: Validation, rows: Sequence[ValidationRow], failed: bool) -> 
     if others:
         best = min(others, key=lambda row: row.interval_score)
         lines.append(
-            f"Or rely on less: under {best.assumption} the band is "
-            f"{_times(best.mean_width, first.mean_width)} and holds {_covered(best)}. It was "
-            "picked after a look at these totals: check it on others."
+            f"Or use another assumption: under {best.assumption} the band is "
+            f"{_times(best.mean_width, first.mean_width)} and contains {_covered(best)}. It was "
+            "chosen after a look at these totals: check it on others."
         )
     return items("What to do:", [*lines, *notes])
 
@@ -193,16 +192,16 @@ def _times(width: float, other: float) -> str:
 
 
 def _footer(result: Validation, first: ValidationRow) -> list[str]:
-    """Say what the figures are, and how often a band that holds fails."""
-    how = f"each {result.left_out} left out" if result.left_out else "errors from another table"
+    """Explain the figures, and how often a valid band fails."""
+    how = f"each {result.left_out} held out" if result.left_out else "errors from another table"
     clusters = f"{first.n_clusters} {result.cluster}{'' if first.n_clusters == 1 else 's'}"
-    skipped = f" {len(result.not_judged)} runs were not judged." if result.not_judged else ""
+    skipped = f" {len(result.not_judged)} runs were not evaluated." if result.not_judged else ""
     return [
         line(
             f"Per cent of {first.n} totals ({result.total}) inside the band, with 95 % intervals "
-            f"for totals alike within {clusters}; {how}. Only the assumption relied on can fail: "
+            f"for totals correlated within {clusters}; {how}. Only the main assumption can fail: "
             f"its {_percent(first.level)} band first, each further level if the one before failed. "
-            f"Bands that hold fail in at most 5 % of checks.{skipped}"
+            f"Valid bands fail in at most 5 % of checks.{skipped}"
         )
     ]
 

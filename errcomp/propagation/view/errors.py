@@ -1,4 +1,4 @@
-"""Pictures of the error: how it grows from level to level, and which kernels it comes from."""
+"""Figures of the error: its growth from level to level, and its sources."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from errcomp.propagation.terms import Floats
 
 
-#: Name of a level, relative standard deviation there, and its interval where one is known.
+#: Name of a level, its relative standard deviation, and its interval if known.
 Step: TypeAlias = tuple[str, float, float | None, float | None]
 
-#: Beyond this number of lines the factors of the single steps would cover the lines.
+#: With more lines the factors of single steps would cover them.
 _LINES_WITH_FACTORS = 6
-#: Where along a step its factor stands: past the middle, lines that fan out are further apart.
+#: Place of the factor along a step: past the middle, where lines are further apart.
 _ALONG = 0.58
 #: Characters of the name of a line beside its end.
 _BESIDE = 22
@@ -43,24 +43,24 @@ class _Line:
 def growth(
     steps: Sequence[Step] | Sequence[Outcome] | Mapping[str, Sequence[Step]], ax: Axes | None = None
 ) -> Axes:
-    r"""Draw the relative error at each level, and the factor it grows by from one to the next.
+    r"""Draw the relative error at each level, and its factor from one level to the next.
 
     The factor from level l to the next is :math:`(\sigma / \mu)_{l+1} \,/\, (\sigma / \mu)_l`:
     below 1 errors cancel on the way up, above 1 they are amplified. The axis is logarithmic: lines
-    of equal slope have equal factors. At the right stands the error at the last level and, in
-    brackets, the factor from the first level to it.
+    of equal slope have equal factors. At the right is the error at the last level and, in brackets,
+    the factor from the first level to it.
 
-    Misleads where it is read as accuracy: a bias does not show, only the spread that remains.
+    Misleads if read as accuracy: it shows only the spread, not the bias.
 
     Parameters
     ----------
     steps : sequence of (str, float, float or None, float or None), or of Outcome, or mapping
         Levels from low to high: name, relative standard deviation (a fraction, > 0) and the ends
-        of its interval, None where there is none. Several lines: a mapping of an assumption to its
-        levels. Outcomes make a line each, from the kernels to the total; those without a standard
-        deviation (bounds) are named below the title.
+        of its interval, or None. Several lines: a mapping of an assumption to its levels. Each
+        outcome is a line from the kernels to the total; those without a standard deviation
+        (bounds) are named below the title.
     ax : matplotlib.axes.Axes, optional
-        Where to draw, on a light ground; new axes in a figure of their own by default.
+        Where to draw, on a light ground; by default new axes in a new figure.
 
     Returns
     -------
@@ -69,9 +69,9 @@ def growth(
     Raises
     ------
     InputError
-        A step is not four values, a standard deviation is not positive and finite, an interval
-        does not hold its value, a level is there twice, levels of two lines are in another order,
-        or two outcomes are of the same run and assumption.
+        A step does not have four values, a standard deviation is not positive and finite, an
+        interval does not contain its value, a level is duplicated, two lines have different orders
+        of levels, or two outcomes have the same run and assumption.
     NotDefinedError
         There is nothing to draw: no step, or no outcome with a standard deviation.
     MissingExtraError
@@ -97,7 +97,7 @@ def growth(
         _draw(ax, line, [levels[step[0]] for step in line.steps], dodge, tints[i], marks[i])
     if not crowded:
         _factors(ax, lines, levels, tints)
-    # From the first level to the last, where that is not what stands on the line already.
+    # The factor from the first level to the last, unless the line already has it.
     overall = [len(line.steps) > (1 if crowded else 2) for line in lines]
     _style.side_labels(
         ax,
@@ -128,7 +128,7 @@ def _title(
         remarks.append("in brackets: from first to last")
     notes = ["; ".join(remarks)] if remarks else []
     if left_out:
-        notes.append(f"not shown, as without standard deviation: {describe_names(left_out)}")
+        notes.append(f"not shown, without a standard deviation: {describe_names(left_out)}")
     n = f"n={_text.count(n_levels, 'level')}"
     if len(lines) > 1:
         n += f", {_text.count(len(lines), 'assumption')}"
@@ -138,7 +138,7 @@ def _title(
 def _read(
     steps: Sequence[Step] | Sequence[Outcome] | Mapping[str, Sequence[Step]],
 ) -> tuple[list[_Line], list[str]]:
-    """Return the lines to draw, and the names of outcomes that have none."""
+    """Return the lines to draw, and the names of outcomes without one."""
     if isinstance(steps, Mapping):
         lines = [_Line(str(name), _steps(of, str(name))) for name, of in steps.items()]
         left_out: list[str] = []
@@ -149,14 +149,14 @@ def _read(
     lines = [line for line in lines if line.steps]
     if not lines:
         raise NotDefinedError(
-            "there is no growth to draw: no level with a standard deviation is given. Bounds have "
-            "none, nor have kernels without error."
+            "there is no growth to draw: no level has a standard deviation. Bounds and kernels "
+            "without error have none."
         )
     return lines, left_out
 
 
 def _is_outcome(step: object) -> TypeGuard[Outcome]:
-    """Say whether this is an `Outcome` rather than a level by hand."""
+    """Return whether this is an `Outcome`, and not a given level."""
     return hasattr(step, "assumption")
 
 
@@ -192,7 +192,7 @@ def _steps(steps: object, line: str) -> tuple[Step, ...]:
     for step in steps:
         if isinstance(step, str) or not isinstance(step, Sequence) or len(step) != 4:
             raise InputError(
-                f"a level{of} must be (name, relative sd, low, high), with None where there is no "
+                f"a level{of} must be (name, relative sd, low, high), with None without an "
                 f"interval, got {step!r}"
             )
         out.append(_step(str(step[0]), step[1], step[2], step[3], of))
@@ -213,8 +213,8 @@ def _step(name: str, sd: object, low: object, high: object, of: str) -> Step:
         return name, value, None, None
     if ends[0] is None or ends[1] is None or not ends[0] <= value <= ends[1]:
         raise InputError(
-            f"the interval at level {name!r}{of} must be positive, finite and hold its value "
-            f"{value!r}, got {low!r} to {high!r}. Give None twice where there is none."
+            f"the interval at level {name!r}{of} must be positive, finite and contain its value "
+            f"{value!r}, got {low!r} to {high!r}. Without an interval give None twice."
         )
     return name, value, ends[0], ends[1]
 
@@ -226,15 +226,15 @@ def _positive(value: object) -> float | None:
 
 
 def _levels(lines: Sequence[_Line]) -> dict[str, int]:
-    """Return the place of each level on the axis; all lines have them in one order."""
+    """Return the place of each level on the axis; all lines have the same order."""
     names = list(dict.fromkeys(step[0] for line in lines for step in line.steps))
     at = {name: i for i, name in enumerate(names)}
     for line in lines:
         places = [at[step[0]] for step in line.steps]
         if places != sorted(places):
             raise InputError(
-                f"the levels of {line.name!r} ({', '.join(step[0] for step in line.steps)}) are in "
-                f"another order than those of other lines ({', '.join(names)}). Use one order."
+                f"the levels of {line.name!r} ({', '.join(step[0] for step in line.steps)}) are "
+                f"not in the order of other lines ({', '.join(names)}). Use one order."
             )
     return at
 
@@ -287,7 +287,8 @@ def _factors(
         for a, b in zip(line.steps, line.steps[1:], strict=False):
             x = (1 - _ALONG) * levels[a[0]] + _ALONG * levels[b[0]]
             spot = (x, a[1] ** (1 - _ALONG) * b[1] ** _ALONG, _factor(b[1] / a[1]))
-            tint_of[spot] = _style.INK if spot in tint_of else tint  # of several lines: of none
+            # A factor that several lines share has the colour of none.
+            tint_of[spot] = _style.INK if spot in tint_of else tint
     for x in dict.fromkeys(spot[0] for spot in tint_of):
         here = [spot for spot in tint_of if spot[0] == x]
         heights = _style.apart(ax, [x] * len(here), [spot[1] for spot in here])
@@ -325,11 +326,11 @@ def _factor(value: float) -> str:
 #: Columns of numbers beside the axes, in points.
 _ERROR_AT, _TIME_AT = 6.0, 48.0
 _COST = _style.FAINT
-#: Hatched, for print in grey tells no orange from blue.
+#: Hatched, because orange and blue look the same in grey.
 _OFFSETS: dict[str, Any] = {
     "facecolor": _style.ORANGE, "edgecolor": "white", "linewidth": 0.0, "hatch": "////",
 }  # fmt: skip
-#: Percent up to which ticks at 0, 20, …, 100 suffice.
+#: Per cent up to which ticks at 0, 20, …, 100 suffice.
 _TO_THE_HUNDRED = 120.0
 
 
@@ -344,22 +345,22 @@ def budget(
     A bar is the first-order contribution of a class (or kernel),
     :math:`\operatorname{Cov}(X_g, S) / \operatorname{Var} S`; it starts where the one above it
     ended. Contributions below zero, whose errors offset those of others, run back and are hatched.
-    The thin bar below each is the share of time, from the same start: where it is the shorter one,
-    the class errs more than it costs.
+    The thin bar below each is the share of time, from the same start: if it is shorter, the class
+    has a larger share of the error than of the time.
 
-    Misleads where a small contribution is taken for a good predictor: the kernel may take little
-    time. And with a common cause the contributions depend on the assumption on correlation.
+    Misleads if a small contribution is taken as a sign of a good predictor: the kernel may take
+    little time. With a common cause the contributions depend on the assumed correlation.
 
     Parameters
     ----------
     outcome : Outcome
     by : {"class", "kernel"}
-        What a row is.
+        Kind of the rows.
     top : int
-        Rows, by size of the contribution; all others together make one more, where there are at
-        least two.
+        Number of rows, by size of the contribution; if there are at least two others, they make
+        one more row.
     ax : matplotlib.axes.Axes, optional
-        Where to draw, on a light ground; new axes in a figure of their own by default.
+        Where to draw, on a light ground; by default new axes in a new figure.
 
     Returns
     -------
@@ -368,7 +369,7 @@ def budget(
     Raises
     ------
     InputError
-        ``by`` is unknown or ``top`` is no positive integer.
+        ``by`` is unknown or ``top`` is not a positive integer.
     NotDefinedError
         The outcome has no budget: bounds, the total of a graph, or kernels without error.
     MissingExtraError
@@ -429,14 +430,14 @@ def _checked(outcome: Outcome, by: str, top: int) -> Budget:
     shares = outcome.by_class if by == "class" else outcome.by_kernel
     if shares is None or not len(shares.names):
         raise NotDefinedError(
-            f"run {outcome.run!r} has no error budget under {outcome.assumption!r}: bounds and "
-            "totals of graphs have none, nor have kernels without error. Take another assumption."
+            f"run {outcome.run!r} has no error budget under {outcome.assumption!r}: bounds, totals "
+            "of graphs and kernels without error have none. Choose another assumption."
         )
     return shares
 
 
 def _shown(shares: Budget, run: str, top: int) -> tuple[list[str], Floats, Floats]:
-    """Return the largest contributions in falling order, and the others together."""
+    """Return the largest contributions in decreasing order, and the sum of the others."""
     names = [str(name).removeprefix(f"{run}/") for name in shares.names]
     if len(names) <= top + 1:
         return names, shares.first_order, shares.share_of_time
@@ -451,7 +452,7 @@ def _shown(shares: Budget, run: str, top: int) -> tuple[list[str], Floats, Float
 
 
 def _waterfall(ax: Axes, error: Floats, time: Floats) -> float:
-    """Draw the bars and return the points that their keys take."""
+    """Draw the bars and return the height of their keys in points."""
     from matplotlib.patches import Patch
 
     percent = 100 * error

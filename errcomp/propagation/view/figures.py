@@ -1,11 +1,11 @@
-"""Figures of propagated errors: axes in, axes out, and files that are the same every time.
+"""Figures of propagated errors: axes in, axes out, and reproducible files.
 
-Each function takes a result and, if wanted, the axes to draw on, and returns the axes. None shows
-anything, touches pyplot or changes Matplotlib's settings; Matplotlib is imported at first use
-(``pip install 'errcomp[figures]'``). The palette follows Okabe and Ito (2008).
+Each function takes a result and, optionally, axes to draw on, and returns the axes. They open no
+window, do not touch pyplot, and leave Matplotlib's settings unchanged. Matplotlib is imported at
+first use (``pip install 'errcomp[figures]'``). The palette follows Okabe and Ito (2008).
 
-`bands` one run under each assumption; `budget` where its error comes from; `growth` the error from
-level to level; `calibration` and `pit` whether bands hold; `save` into PNG, SVG or PDF.
+`bands` draws one run under each assumption, `budget` the sources of its error, `growth` the error
+from level to level, `calibration` and `pit` the coverage of bands. `save` writes PNG, SVG or PDF.
 """
 
 from __future__ import annotations
@@ -34,27 +34,27 @@ if TYPE_CHECKING:
 __all__ = ["bands", "budget", "calibration", "growth", "pit", "save"]
 
 
-#: The band written out beside its bar, where it was computed.
+#: The band that is also written beside its bar, if it was computed.
 _PRINTED = 0.9
 _THICKEST, _THINNEST = 0.66, 0.30
-#: Bounds may make the axis longer by so many times the range of all else, to either side.
+#: Bounds may lengthen the axis to either side by this many times the range of the rest.
 _MOST_FOR_BOUNDS = 2.0
-#: A median is marked in bands that take up this share of the axis or more: it would hide others.
+#: Least share of the axis of a band with a marked median; the mark would hide narrower bands.
 _LEAST_FOR_MEDIAN = 0.015
 
 
 def bands(propagation: Propagation, run: str | None = None, ax: Axes | None = None) -> Axes:
-    r"""Draw the bands of one run under each assumption, against what was predicted and measured.
+    r"""Draw the bands of one run under each assumption, with predicted and measured time.
 
-    One row per assumption. The bands of an assumption lie within each other, the narrowest darkest
-    and thickest; a white line is the median, where bands are wide enough to show it. Bounds for any
-    dependence are outlines: they hold at least their level and have no median. The 90 % band (the
-    widest, without one) is written beside.
+    One row per assumption. The bands of an assumption are nested, the narrowest darkest and
+    thickest; a white line is the median, where bands are wide enough to show it. Bounds for any
+    dependence are outlines: they contain at least their level and have no median. The 90 % band (or
+    the widest) is also written.
     A band without a finite end (a queue that may be saturated) runs to the edge and ends in an
-    arrow; the probability of saturation is written beside it. So do bounds that would leave the
-    other bands no room.
+    arrow, with the probability of saturation beside it. Bounds that would leave no room for other
+    bands also end in an arrow.
 
-    Misleads where bands of different runs are compared by eye: each picture has its own axis.
+    Misleads if bands of different runs are compared visually: each figure has its own axis.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def bands(propagation: Propagation, run: str | None = None, ax: Axes | None = No
     run : str, optional
         The first run by default.
     ax : matplotlib.axes.Axes, optional
-        Where to draw, on a light ground; new axes in a figure of their own by default.
+        Where to draw, on a light ground; by default new axes in a new figure.
 
     Returns
     -------
@@ -71,7 +71,7 @@ def bands(propagation: Propagation, run: str | None = None, ax: Axes | None = No
     Raises
     ------
     InputError
-        There is no such run.
+        No such run.
     MissingExtraError
         Matplotlib is not installed.
 
@@ -122,7 +122,7 @@ def bands(propagation: Propagation, run: str | None = None, ax: Axes | None = No
 
 
 def _quantity(outcomes: Sequence[Outcome]) -> str:
-    """Say what the total is. Only sums have budgets; without one it may be that of a graph."""
+    """Name the total. Only sums have budgets; without one it may be the time of a graph."""
     budgets = any(outcome.by_class is not None for outcome in outcomes)
     return "sum of kernel times" if budgets else "total time"
 
@@ -140,7 +140,7 @@ def _percent(level: float) -> str:
 
 
 def _set_limits(ax: Axes, outcomes: Sequence[Outcome]) -> None:
-    """Set limits around all that is finite, as far as bounds leave room for the rest."""
+    """Set limits around all finite values, with room for bands beside bounds."""
     core: list[float] = []
     wide: list[float] = []
     for outcome in outcomes:
@@ -157,7 +157,7 @@ def _set_limits(ax: Axes, outcomes: Sequence[Outcome]) -> None:
     room = 0.04 * (high - low) or 0.05 * abs(high) or 1.0
     ax.set_xlim(low - room, high + room)
     if not core:
-        ax.set_xticks([])  # nothing is finite: a scale would mean nothing
+        ax.set_xticks([])  # nothing is finite, so a scale has no meaning
 
 
 def _shade(level: float, levels: Sequence[float]) -> str:
@@ -197,7 +197,7 @@ def _row(ax: Axes, y: int, outcome: Outcome, levels: Sequence[float]) -> None:
 
 
 def _tell(ax: Axes, y: int, outcome: Outcome) -> None:
-    """Say at the median of a row, or in the middle of the axes, what its bands are."""
+    """Add a tooltip with the bands at the median of a row, or in the middle of the axes."""
     left, right = ax.get_xlim()
     middle = outcome.median
     known = middle is not None and math.isfinite(middle)
@@ -217,7 +217,7 @@ def _beside(ax: Axes, y: int, outcome: Outcome, level: float) -> None:
 
 
 def _keys(ax: Axes, outcomes: Sequence[Outcome], levels: Sequence[float], unit: str) -> float:
-    """Mark what was predicted and measured, and say what all marks mean."""
+    """Mark predicted and measured time, and draw the key."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -256,19 +256,19 @@ _BIN_LEVEL = 0.9
 def calibration(validation: Validation, ax: Axes | None = None) -> Axes:
     r"""Draw the share of totals inside their bands against the share that should be.
 
-    On the diagonal bands hold what they promise; below it they are too narrow, above it wider than
-    need be. Vertical lines are the 95 % intervals of `coverage_interval`: totals of one device err
-    alike, so few devices make them wide. Points of one level stand side by side so that their
-    intervals can be seen. Bounds for any dependence promise "at least" and belong above.
+    On the diagonal bands cover as often as promised; below it they are too narrow, above it too
+    wide. Vertical lines are the 95 % intervals of `coverage_interval`: totals of one device have
+    correlated errors, so few devices make them wide. Points of one level are side by side so that
+    their intervals are visible. Bounds for any dependence promise "at least" and should be above.
 
-    Misleads where the best line is taken for the best assumption: of those that hold, prefer the
-    one with the lower interval score.
+    Misleads if the line nearest to the diagonal is taken as the best assumption: among valid ones,
+    prefer the lower interval score.
 
     Parameters
     ----------
     validation : Validation
     ax : matplotlib.axes.Axes, optional
-        Where to draw, on a light ground; new axes in a figure of their own by default.
+        Where to draw, on a light ground; by default new axes in a new figure.
 
     Returns
     -------
@@ -327,7 +327,7 @@ def calibration(validation: Validation, ax: Axes | None = None) -> Axes:
     _style.name_axes(ax, x="probability of the band", y="totals inside")
     row = validation.rows[0]
     word = validation.left_out or "cluster"
-    how = f"each {word} left out in turn" if validation.left_out else "errors from elsewhere"
+    how = f"each {word} held out in turn" if validation.left_out else "errors from another table"
     _style.heading(
         ax,
         f"Do bands hold? n={_text.count(row.n, 'total')}, {_text.count(row.n_clusters, word)}",
@@ -345,16 +345,16 @@ def pit(validation: Validation, assumption: str, ax: Axes | None = None) -> Axes
     interval of the binomial distribution with n and 1/10. High at both ends: bands are too narrow.
     High in the middle: too wide. Leaning to one side: biased.
 
-    Misleads where totals are alike, as those of one device are: they fall into the same bins, and
-    bins leave the grey band more often than it says.
+    Misleads if totals are correlated, e.g. those of one device: they fall into the same bins, which
+    then leave the grey band more often than in 10 % of cases.
 
     Parameters
     ----------
     validation : Validation
     assumption : str
-        One with a distribution; bounds have none.
+        An assumption with a distribution; bounds have none.
     ax : matplotlib.axes.Axes, optional
-        Where to draw, on a light ground; new axes in a figure of their own by default.
+        Where to draw, on a light ground; by default new axes in a new figure.
 
     Returns
     -------
@@ -363,7 +363,7 @@ def pit(validation: Validation, assumption: str, ax: Axes | None = None) -> Axes
     Raises
     ------
     InputError
-        There is no such assumption, or it has no distribution.
+        No such assumption, or it has no distribution.
     MissingExtraError
         Matplotlib is not installed.
 
@@ -386,12 +386,12 @@ def pit(validation: Validation, assumption: str, ax: Axes | None = None) -> Axes
         validated = assumption in {row.assumption for row in validation.rows}
         why = "bounds have no distribution" if validated else "it was not validated"
         raise InputError(
-            f"no PIT of {assumption!r}: {why}. There is: "
+            f"no PIT of {assumption!r}: {why}. Assumptions with a PIT: "
             f"{describe_names(list(validation.pit), wanted=str(assumption))}"
         )
     values = np.asarray(validation.pit[assumption], dtype=float)
     if not len(values) or not ((values >= 0) & (values <= 1)).all():
-        raise InputError(f"PIT values of {assumption!r} must be in [0, 1] and at least one")
+        raise InputError(f"PIT values of {assumption!r} must be in [0, 1], and at least one value")
     n = len(values)
     counts, edges = np.histogram(values, bins=_BINS, range=(0.0, 1.0))
     tail = (1 - _BIN_LEVEL) / 2

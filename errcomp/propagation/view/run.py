@@ -1,4 +1,4 @@
-"""What people see of propagated errors: the band of each run, and what makes it so wide."""
+"""The report of propagated errors: the band of each run, and the sources of its width."""
 
 from __future__ import annotations
 
@@ -49,12 +49,12 @@ _FLAT = (
     "effective_number",
     "saturated",
 )
-#: Runs whose bands are drawn, one figure each.
+#: Number of runs with a figure of their bands.
 _DRAWN = 6
 
 
 def propagation_view(result: Propagation) -> Report:
-    """Return what people see of kernel errors in whole runs.
+    """Return the report of kernel errors in whole runs.
 
     Parameters
     ----------
@@ -70,17 +70,17 @@ def propagation_view(result: Propagation) -> Report:
     figures = [
         Figure(
             f"bands-{i}",
-            "Bands under each assumption, with what was predicted (line) and measured (diamond).",
+            "Bands under each assumption, with the predicted (line) and measured (diamond) time.",
             partial(drawing.bands, result, run),
         )
         for i, run in enumerate(result.runs[:_DRAWN], 1)
     ]
     if first.by_class is not None:
-        caption = f"Where the error of {first.run} comes from."
+        caption = f"Sources of the error of {first.run}."
         figures.append(Figure("budget", caption, partial(drawing.budget, first)))
     notes = []
     if len(result.runs) > _DRAWN:
-        notes.append(f"Drawn are the first {_DRAWN} of {len(result.runs)} runs; the table has all.")
+        notes.append(f"Figures show {_DRAWN} of {len(result.runs)} runs; the table has all.")
     caveats = {(c.code, c.message): c for c in result.caveats}
     for outcome in result.outcomes:
         for caveat in outcome.caveats:
@@ -131,8 +131,8 @@ def _of_run(outcome: Outcome, unit: str | None) -> Verdict:
         tone = "good" if inside else "doubt"
     if outcome.relative_sd is not None:
         text += (
-            f". Kernels err by {format_fraction(outcome.kernel_sd)} (sd), the run by "
-            f"{format_fraction(outcome.relative_sd)}"
+            f". Error (sd): {format_fraction(outcome.kernel_sd)} of the kernels, "
+            f"{format_fraction(outcome.relative_sd)} of the run"
         )
     return Verdict(times, f"{text}.", tone)
 
@@ -144,7 +144,7 @@ def advice_of(caveat: Caveat) -> Advice:
 
 
 def _tables(result: Propagation) -> list[Table]:
-    """One run in detail, several runs one line each."""
+    """Show a single run in detail, several runs one per line."""
     first = result.of()
     # Only sums have budgets; without one it may be the time of a graph.
     sums = any(outcome.by_class is not None for outcome in result.outcomes)
@@ -173,20 +173,35 @@ def _run(result: Propagation, title: str) -> Table:
         *(_band_column(level) for level in (0.5, 0.9, 0.95)),
     ]
     if any(outcome.effective_number is not None for outcome in result.outcomes):
-        number = forms.significant(3)
+        number = forms.significant(2)
         columns.insert(4, Column("Effective number", lambda row: row.effective_number, number))
     first = result.of()
     notes: list[Note | str] = [
         f"Predicted: {format_number(first.prediction)}{unit}."
         + (f" Measured: {format_number(first.measured)}{unit}." if first.measured else "")
-        + f" Error of the kernels, weighted with time: {format_fraction(first.kernel_sd)} sd.",
+        + f" Time-weighted kernel error: {format_fraction(first.kernel_sd)} (sd).",
         *_outside_note(first),
         *_growth_notes(first),
+        " ".join(_terms(result)),
         *_basis(result),
-        # How often there is no finite time has been said.
+        # The notes above already have the probability of saturation.
         *_caveats(result, without="infinite" if first.saturated else ""),
     ]
     return Table(title, columns, result.outcomes, notes)
+
+
+def _terms(result: Propagation) -> list[str]:
+    """Explain the terms of the table, one sentence each."""
+    terms = ["Growth: error (sd) of the run over that of its kernels; at 1 nothing cancels."]
+    if any(outcome.effective_number is not None for outcome in result.outcomes):
+        terms.append(
+            "Effective number: independent kernels of equal error that would cancel as much."
+        )
+    explained = {
+        "comonotonic": "comonotonic: one cause, all errors go the same way.",
+        "unknown": "unknown: bounds for any correlation.",
+    }
+    return [*terms, *(text for name, text in explained.items() if name in result.assumptions)]
 
 
 def _band_column(level: float) -> Column:
@@ -194,43 +209,47 @@ def _band_column(level: float) -> Column:
 
 
 def _growth_notes(outcome: Outcome) -> list[str]:
-    """Say in words what the first assumption makes of the error, and why."""
+    """Return notes on the effect of the first assumption on the error, and its reason."""
     notes = []
     if outcome.growth is not None and outcome.relative_sd is not None:
         sd, kernel = format_fraction(outcome.relative_sd), format_fraction(outcome.kernel_sd)
-        notes.append(f'Under "{outcome.assumption}" {kernel} become {sd}: {_reason(outcome)}.')
+        change = "falls" if outcome.growth < 1 else "grows"
+        notes.append(
+            f'Under "{outcome.assumption}" the error {change} from {kernel} (kernels) to {sd} '
+            f"(run): {_reason(outcome)}."
+        )
     if outcome.bias is not None and abs(outcome.bias) >= 0.0005:
-        direction = "longer" if outcome.bias > 0 else "shorter"
-        amount = format_fraction(abs(outcome.bias))
-        notes.append(f"Bias: the run is expected to take {amount} {direction} than predicted.")
+        side = "above" if outcome.bias > 0 else "below"
+        amount = f"{100 * abs(outcome.bias):.1f} %"
+        notes.append(f"Bias: the expected time of the run is {amount} {side} the prediction.")
     if outcome.saturated:
         notes.append(
             f"Saturated with probability {format_fraction(outcome.saturated)}: in those draws more "
-            "work arrives than can be served, and no finite time exists."
+            "work arrives than can be served, so no finite time exists."
         )
     return notes
 
 
 def _outside_note(outcome: Outcome) -> list[str]:
-    """Say that the measured total is where the widest band does not reach."""
+    """Return a note if the measured total is outside the widest band."""
     widest = outcome.bands[-1]
     if outcome.measured is None or widest.low <= outcome.measured <= widest.high:
         return []
     side = "above" if outcome.measured > widest.high else "below"
     level = f"{100 * widest.level:g} %"
-    return [f'The measured time lies {side} the {level} band under "{outcome.assumption}".']
+    return [f'The measured time is {side} the {level} band under "{outcome.assumption}".']
 
 
 def _basis(result: Propagation) -> list[str]:
-    """Say whose errors these are, and for what the bands hold."""
+    """Return notes on the data of the error model, and the use of the bands."""
     model = result.model
     if model.components is None:
         return []
     devices = len(model.devices)
-    runs = f"Errors of {model.n_runs} measured run{'s' if model.n_runs > 1 else ''}"
+    runs = f"Errors fitted to {model.n_runs} measured run{'s' if model.n_runs > 1 else ''}"
     where = f"on {devices} device{'s' if devices > 1 else ''}"
-    new = "a device that is new" if model.components.cluster == "device" else "another run on it"
-    notes = [f"{runs} {where}; bands are those for {new}."]
+    new = "a new device" if model.components.cluster == "device" else "another run on it"
+    notes = [f"{runs} {where}. The bands are for {new}."]
     df, observed = model.tails.combined, model.tails.observed
     if "estimated" in result.assumptions and not math.isinf(df):
         seen = ""
@@ -239,27 +258,27 @@ def _basis(result: Propagation) -> list[str]:
             seen = f"the errors {of} these {observed.n_clusters} {model.components.cluster}s and "
         notes.append(
             f'Bands under "estimated" have the tails of {seen}a Student t with {df:.1f} degrees '
-            "of freedom; sd is that of the propagated moments."
+            "of freedom. The sd comes from the propagated moments."
         )
     return notes
 
 
 def _reason(outcome: Outcome) -> str:
-    assert outcome.growth is not None  # the caller asks where there is one
+    assert outcome.growth is not None  # called only with a growth
     if outcome.growth > 1.02:
-        return "the graph amplifies them"
+        return "the graph amplifies errors"
     if outcome.growth > 0.95:
-        return "almost nothing cancels: the errors share their causes"
+        return "almost nothing cancels, because the errors share their causes"
     if outcome.effective_number is None:
         return "errors cancel in part"
-    number = format_number(outcome.effective_number, 3)
-    return f"errors cancel as if {number} kernels of equal error were independent"
+    number = format_number(outcome.effective_number, 2)
+    return f"equivalent to {number} independent kernels of equal error"
 
 
 def _shared(result: Propagation) -> Table:
-    """Show the estimated correlation of two kernels by what they have in common."""
+    """Show the estimated correlation of two kernels by their common level."""
     model = result.model
-    assert model.components is not None  # the caller asks where they were estimated
+    assert model.components is not None  # called only with estimated ones
     parts = model.components
     of_run = dict(zip(LEVELS, parts.levels, strict=True))
     shown = {
@@ -273,7 +292,7 @@ def _shared(result: Propagation) -> Table:
     rows = [
         (shared, interval)
         for shared, interval in shown.items()
-        # Where no kernels share just this there is nothing to be estimated.
+        # Without pairs of kernels that share just this there is no estimate.
         if not math.isnan(interval.value if alone else interval.low)
     ]
     columns = [
@@ -286,7 +305,7 @@ def _shared(result: Propagation) -> Table:
         notes.append(
             f"Intervals: {100 * parts.confidence:g} %, by leaving out each {word} in turn."
         )
-    title = f"What errors share, estimated from {count(model.n_runs, 'run')}"
+    title = f"Correlation of kernel errors, estimated from {count(model.n_runs, 'run')}"
     if word == "device":
         title += f" on {count(parts.n_clusters, 'device')}"
     return Table(title, columns, rows, notes)
@@ -307,15 +326,14 @@ def _budget(outcome: Outcome) -> Table:
     more = f"{rest} more class{'es' if rest > 1 else ''} with {remaining} of the variance."
     notes = [
         *([more] if rest > 0 else []),
-        "sd saved: by how much the standard deviation of the run would shrink if the class had no "
-        "error.",
+        "sd saved: decrease of the run's standard deviation if the class had no error.",
     ]
     if NOT_MODELLED in names[:_TOP]:
         notes.append(
-            f"{NOT_MODELLED}: kernels that are predicted to take no time, or too little to measure."
+            f"{NOT_MODELLED}: kernels that are predicted as 0, or as too short to measure."
         )
     return Table(
-        f'Where the error comes from, under "{outcome.assumption}"',
+        f'Sources of the error under "{outcome.assumption}"',
         columns,
         range(len(names))[:_TOP],
         notes,
@@ -323,7 +341,7 @@ def _budget(outcome: Outcome) -> Table:
 
 
 def _gain(total: float) -> float:
-    """How much smaller the standard deviation would be, a fraction."""
+    """Return the relative decrease of the standard deviation."""
     return 1 - math.sqrt(max(0.0, 1 - total))
 
 
@@ -362,8 +380,8 @@ def _runs(result: Propagation, title: str) -> Table:
         columns.insert(4, Column("Measured", lambda row: row[first].measured, forms.number))
     unit = f" in {result.unit}" if result.unit else ""
     notes: list[Note | str] = [
-        f'Times{unit}. Median and band under "{first}"; other columns: 90 % band around that '
-        "median under other assumptions.",
+        f'Times{unit}. Median and band under "{first}". Other columns: 90 % bands under other '
+        "assumptions, relative to that median.",
         *_caveats(result),
     ]
     return Table(title, columns, [*of_run.values()], notes)
@@ -391,7 +409,7 @@ _CORRELATIONS = Form(_written_correlations, right=True)
 
 
 def _caveats(result: Propagation, *, without: str = "") -> list[Note]:
-    """Every caveat once: of those that runs share the first, and in how many runs it holds."""
+    """Each caveat once, with the first run that has it and the number of other runs."""
     notes = [item(f"{caveat.message}.", on="text") for caveat in result.caveats]
     by_code: dict[str, dict[str, str]] = {}
     for outcome in result.outcomes:
@@ -401,7 +419,7 @@ def _caveats(result: Propagation, *, without: str = "") -> list[Note]:
             by_code.setdefault(caveat.code, {}).setdefault(outcome.run, caveat.message)
     for messages in by_code.values():
         run, message = next(iter(messages.items()))
-        more = f" (run {run}; likewise {len(messages) - 1} more)" if len(messages) > 1 else ""
+        more = f" (run {run} and {len(messages) - 1} more)" if len(messages) > 1 else ""
         notes.append(item(f"{message}{more}.", on="text"))
     return notes
 

@@ -1,4 +1,4 @@
-"""What people see of bands held against measured totals: whether they hold, at which width."""
+"""The report of a validation: coverage and width of bands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NAMED = 2
 
 
 def validation_view(result: Validation) -> Report:
-    """Return what people see of bands held against measured totals.
+    """Return the report of a validation.
 
     Parameters
     ----------
@@ -44,14 +44,14 @@ def validation_view(result: Validation) -> Report:
     figures = [
         Figure(
             "coverage",
-            "On the line a band holds as often as it says; below it, less often.",
+            "On the line bands contain as many totals as they should; below it, fewer.",
             partial(drawing.calibration, result),
         ),
         *(
             Figure(
                 f"pit-{i}",
-                "Where the totals stand in their distributions: level if those are right. The grey "
-                "band takes totals as independent.",
+                "Position of the totals in their distributions: level if those are right. The grey "
+                "band treats totals as independent.",
                 partial(drawing.pit, result, name),
             )
             for i, name in enumerate(result.pit, 1)
@@ -67,9 +67,9 @@ def validation_view(result: Validation) -> Report:
         tables=[_table(result)],
         method=[
             ("Totals", result.total),
-            ("Left out", f"each {result.left_out} in turn" if result.left_out else "another table"),
+            ("Held out", f"each {result.left_out} in turn" if result.left_out else "another table"),
             ("Coverage", "Share of the totals inside the band."),
-            ("Intervals", f"95 %, with totals of one {result.cluster} taken as alike."),
+            ("Intervals", f"95 %, with totals of one {result.cluster} treated as correlated."),
         ],
         draw=partial(drawing.calibration, result),
     )
@@ -77,13 +77,14 @@ def validation_view(result: Validation) -> Report:
 
 def _line(result: Validation) -> list[str]:
     row = next((row for row in result.rows if row.level == _SHOWN), result.rows[0])
-    holds = f"{100 * row.level:g} % band holds {100 * row.coverage:.0f} %"
+    holds = f"{100 * row.level:g} % band contains {100 * row.coverage:.0f} %"
     return [f"{row.assumption}: {holds}", f"n={row.n}"]
 
 
 def _of_assumption(row: ValidationRow) -> Verdict:
-    text = f"— {row.assumption}: a {100 * row.level:g} % band holds {100 * row.coverage:.0f} % "
-    # Three digits, so that an end next to the level does not look like it.
+    covered = f"{100 * row.coverage:.0f} %"
+    text = f"— {row.assumption}: the {100 * row.level:g} % band contains {covered} "
+    # Three digits, so that an end close to the level does not look equal to it.
     text += f"[{100 * row.coverage_low:.3g}, {100 * row.coverage_high:.3g}] of {row.n} totals."
     if row.coverage_high < row.level:
         return Verdict("Too narrow", text, "bad")
@@ -93,7 +94,7 @@ def _of_assumption(row: ValidationRow) -> Verdict:
 
 
 def _table(result: Validation) -> Table:
-    """Coverage per assumption, with what it costs in width."""
+    """Show coverage and width per assumption."""
     assumptions = list(dict.fromkeys(row.assumption for row in result.rows))
     levels = list(dict.fromkeys(row.level for row in result.rows))
 
@@ -111,14 +112,14 @@ def _table(result: Validation) -> Table:
         Column("Score (90 %)", lambda name: result.row(name, _SHOWN).interval_score, forms.percent),
     ]
     first = result.rows[0]
-    how = f"leaving each {result.left_out} out" if result.left_out else "errors from another table"
+    how = f"each {result.left_out} held out" if result.left_out else "errors from another table"
     notes: list[Note | str] = [
         f"Per cent of {count(first.n, 'total')} ({result.total}) inside the band, with 95 % "
-        f"intervals that take totals of one {result.cluster} as alike "
+        f"intervals that treat totals of one {result.cluster} as correlated "
         f"({count(first.n_clusters, result.cluster)}).",
         *_without_total(result),
-        "Width: of the band over the prediction. Score: interval score over the prediction; lower "
-        "is better.",
+        "Width: width of the band over the prediction. Score: interval score over the prediction; "
+        "lower is better.",
         *(item(f"{caveat.message}.", on="text") for caveat in result.caveats),
     ]
     title = f"Do the bands hold? {result.source or 'the table'}, {how}"
@@ -130,4 +131,4 @@ def _without_total(result: Validation) -> list[str]:
         return []
     n = len(result.not_judged)
     names = ", ".join(result.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")
-    return [f"Not judged: {count(n, 'run')} without measured and predicted total ({names})."]
+    return [f"Not evaluated: {count(n, 'run')} without measured and predicted total ({names})."]

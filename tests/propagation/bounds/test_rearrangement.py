@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, stats
 
+from errcomp.propagation.bounds import marginals
 from errcomp.propagation.bounds.marginals import (
     Marginals,
     inside,
@@ -221,6 +222,33 @@ def test_terms_without_a_mean_have_finite_bounds(df: float) -> None:
     found = outside(m, 0.05)
     reached = inside(m, 0.05, outer=found, tolerance=1e-3)
     assert como < reached <= found < union
+
+
+@pytest.mark.parametrize(
+    ("effort", "expected"),
+    [(10 * 1024 - 1, [256]), (10 * 1024, [256, 1024]), (10**9, [256, 1024, 4096])],
+)
+def test_cells_become_finer_until_the_effort_is_spent(
+    effort: int, expected: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = []
+
+    def counted(values: np.ndarray) -> np.ndarray:
+        cells.append(len(values))
+        return rearrange(values)
+
+    monkeypatch.setattr(marginals, "rearrange", counted)
+    monkeypatch.setattr(marginals, "_EFFORT", effort)
+    inside(laws(np.zeros(10), np.linspace(1, 2, 10)), 0.05, outer=1e6, tolerance=1e-3)
+    assert cells == expected
+
+
+def test_cells_stay_coarse_where_they_are_fine_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    cells = []
+    monkeypatch.setattr(marginals, "rearrange", lambda x: cells.append(len(x)) or rearrange(x))
+    m = laws([1.0, 1.0], [0.2, 0.2])
+    inside(m, 0.05, outer=outside(m, 0.05), tolerance=0.1)
+    assert cells == [256]
 
 
 def test_certain_terms_and_one_uncertain_one() -> None:

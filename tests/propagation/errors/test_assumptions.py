@@ -129,7 +129,7 @@ def test_what_is_not_modelled_errs_as_one(model):
 
 
 def test_estimated_has_no_sense_for_errors_that_were_given():
-    with pytest.raises(InputError, match="estimated needs an error model fitted to measured runs"):
+    with pytest.raises(InputError, match="needs an error model fitted to measured runs"):
         matrix_of(correlation("estimated"))
 
 
@@ -151,7 +151,7 @@ def test_estimated_has_no_sense_for_errors_that_were_given():
         (("independent",), {"df": 2.0}, "degrees of freedom must exceed 2"),
         (("independent",), {"df": math.nan}, "degrees of freedom must exceed 2"),
         (("independent",), {"df": "4"}, "degrees of freedom must exceed 2"),
-        (("estimated",), {"df": 4.0}, "tails that were estimated; leave out the degrees"),
+        (("estimated",), {"df": 4.0}, "has its own tails, got 4.0 degrees of freedom"),
         (("matrix",), {}, "needs a matrix"),
         (("classes",), {"matrix": np.eye(2)}, "a matrix was given with assumption 'classes'"),
         (("matrix",), {"matrix": np.ones((2, 3))}, "must be a square matrix"),
@@ -172,7 +172,7 @@ def test_assumptions_that_are_none(arguments, options, message):
 
 def test_a_matrix_of_another_size_than_the_run():
     assumption = correlation("matrix", matrix=np.eye(3))
-    with pytest.raises(InputError, match="has 3 rows, run 'r' has 5 kernels"):
+    with pytest.raises(InputError, match="has 3 rows, but run 'r' has 5 kernels"):
         matrix_of(assumption)
 
 
@@ -189,7 +189,7 @@ def test_names_and_assumptions_may_be_mixed():
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ([], "no assumption on the correlation is given"),
+        ([], "no assumption on the correlation"),
         (["classes", "classes"], "assumption 'classes' is given twice"),
         (["classes", correlation("classes", 0.1)], "assumption 'classes' is given twice"),
         ([3], "assumption 3 is unknown"),

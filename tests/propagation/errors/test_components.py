@@ -34,7 +34,7 @@ def estimated(found, residual, weight=None, spread=None):
     """Components of these residuals, weights and spreads; without intervals."""
     one = np.ones(len(found.y))
     given = tuple(np.asarray(one if x is None else x) for x in (residual, weight, spread))
-    return estimate_components(found, lambda _: given, cluster="device", confidence=None)
+    return estimate_components(found, lambda _: given, cluster="device", level=None)
 
 
 def two_kernels(ratios, **columns):
@@ -151,7 +151,7 @@ def test_one_cluster_has_no_interval():
 
 
 def test_intervals_are_not_made_where_nobody_asks():
-    found = fit_errors(two_kernels([1.1, 1.1, 0.9, 0.9]), confidence=None).components
+    found = fit_errors(two_kernels([1.1, 1.1, 0.9, 0.9]), level=None).components
     assert found.confidence is None
     assert np.isnan([level.high for level in found.levels]).all()
 
@@ -165,7 +165,7 @@ def test_intervals_widen_with_confidence_and_hold_the_estimate():
          "kernel_class": ["c"] * 32, "predicted": np.tile([1.0, 2.0, 3.0, 4.0], 8),
          "measured": ratios * np.tile([1.0, 2.0, 3.0, 4.0], 8)}
     )  # fmt: skip
-    narrow, wide = (fit_errors(kernels, confidence=c).components for c in (0.5, 0.9))
+    narrow, wide = (fit_errors(kernels, level=c).components for c in (0.5, 0.9))
     inner, outer = narrow.levels[1], wide.levels[1]
     assert outer.low < inner.low < inner.value < inner.high < outer.high
     assert (wide.n, wide.n_clusters, wide.cluster) == (32, 8, "device")

@@ -84,7 +84,7 @@ def test_a_constant_factor_is_bias_alone():
 
 def test_the_variance_of_totals_is_met_on_average():
     kernels = Kernels(simulated(np.random.default_rng(1)))
-    found = fit_errors(kernels, kind="relative", confidence=None)
+    found = fit_errors(kernels, kind="relative", level=None)
     totals = kernels.totals()
     terms = [
         total_moments(found.terms(kernels.take(kernels.run == run), correlation("estimated")))
@@ -186,7 +186,7 @@ def test_on_a_single_device_the_runs_are_the_clusters():
 @pytest.mark.parametrize("exponent", [0.0, 0.3, 0.6])
 def test_how_the_spread_falls_with_size_is_recovered(exponent):
     kernels = Kernels(simulated(np.random.default_rng(3), exponent=exponent))
-    found = fit_errors(kernels, by_size=True, confidence=None)
+    found = fit_errors(kernels, by_size=True, level=None)
     assert found.size_exponent == pytest.approx(exponent, abs=0.08)
     for error in found.classes.values():
         there = 0.2 * error.size**-exponent * found.components.scale
@@ -195,7 +195,7 @@ def test_how_the_spread_falls_with_size_is_recovered(exponent):
 
 def test_small_kernels_get_the_larger_spread():
     kernels = Kernels(simulated(np.random.default_rng(3), exponent=0.4))
-    found = fit_errors(kernels, by_size=True, confidence=None)
+    found = fit_errors(kernels, by_size=True, level=None)
     terms = found.terms(kernels.take(kernels.run == "0/0"), correlation("independent"))
     order = np.argsort(terms.value)
     of_one_class = terms.classes[order] == "0"
@@ -238,8 +238,7 @@ def columns():
 def test_invariant_to_units(columns, kind, by_size):
     scaled = columns | {n: 1e-6 * columns[n] for n in ("predicted", "measured")}
     first, second = (
-        fit_errors(Kernels(c), kind=kind, by_size=by_size, confidence=None)
-        for c in (columns, scaled)
+        fit_errors(Kernels(c), kind=kind, by_size=by_size, level=None) for c in (columns, scaled)
     )
     same(first, second)
     assert second.floor == pytest.approx(1e-6 * first.floor)
@@ -248,9 +247,7 @@ def test_invariant_to_units(columns, kind, by_size):
 
 def test_absolute_errors_have_the_unit_of_the_times(columns):
     scaled = columns | {n: 1e3 * columns[n] for n in ("predicted", "measured")}
-    first, second = (
-        fit_errors(Kernels(c), kind="absolute", confidence=None) for c in (columns, scaled)
-    )
+    first, second = (fit_errors(Kernels(c), kind="absolute", level=None) for c in (columns, scaled))
     assert second.classes["0"].spread == pytest.approx(1e3 * first.classes["0"].spread)
     assert second.components.correlation == pytest.approx(first.components.correlation)
 
@@ -259,7 +256,7 @@ def test_absolute_errors_have_the_unit_of_the_times(columns):
 def test_invariant_to_the_order_of_rows(columns, kind):
     order = np.random.default_rng(10).permutation(len(columns["run"]))
     shuffled = {name: np.asarray(values)[order] for name, values in columns.items()}
-    same(*(fit_errors(Kernels(c), kind=kind, confidence=None) for c in (columns, shuffled)))
+    same(*(fit_errors(Kernels(c), kind=kind, level=None) for c in (columns, shuffled)))
 
 
 @pytest.mark.parametrize("kind", ["log-ratio", "relative", "absolute"])
@@ -271,7 +268,7 @@ def test_invariant_to_splitting_a_row_in_two(columns, kind):
     count[split] //= 2
     halves["count"] = np.concatenate([count, columns["count"][split] - count[split]])
     assert Kernels(halves).totals().predicted == pytest.approx(Kernels(columns).totals().predicted)
-    same(*(fit_errors(Kernels(c), kind=kind, confidence=None) for c in (columns, halves)))
+    same(*(fit_errors(Kernels(c), kind=kind, level=None) for c in (columns, halves)))
 
 
 # --- tails ---
@@ -281,12 +278,12 @@ def test_tails_are_those_of_the_totals():
     rng = np.random.default_rng(12)
     light = on_devices(np.exp(0.1 * rng.standard_normal(80)))
     heavy = on_devices(np.exp(0.05 * rng.standard_t(2.5, 80)))
-    df_light, df_heavy = (fit_errors(k, confidence=None).tails.df for k in (light, heavy))
+    df_light, df_heavy = (fit_errors(k, level=None).tails.df for k in (light, heavy))
     assert df_heavy < 5 < df_light
 
 
 def test_tails_hold_the_errors_of_the_totals_as_the_other_devices_see_them():
-    found = fit_errors(on_devices([1.1, 0.9]), confidence=None)
+    found = fit_errors(on_devices([1.1, 0.9]), level=None)
     observed = found.tails.observed
     assert (observed.n_clusters, observed.number, observed.below) == (2, 2.0, (0.5, 1.0))
     # Each is off by ln(1.1 / 0.9) of the other, about the median of a log-normal with mean 1.
@@ -298,12 +295,12 @@ def test_tails_hold_the_errors_of_the_totals_as_the_other_devices_see_them():
 def test_one_run_has_no_others_to_be_judged_by():
     kernels = Kernels({"run": ["a", "a"], "kernel": ["k", "l"], "kernel_class": ["c", "d"],
                        "predicted": [1.0, 2.0], "measured": [1.1, 1.8]})  # fmt: skip
-    assert fit_errors(kernels, confidence=None).tails.observed is None
+    assert fit_errors(kernels, level=None).tails.observed is None
 
 
 def test_a_run_that_was_measured_as_0_has_a_finite_size():
     kernels = on_devices([1.1, 0.9, 1.0, 0.0])
-    assert math.isfinite(fit_errors(kernels, confidence=None).tails.observed.sizes[-1])
+    assert math.isfinite(fit_errors(kernels, level=None).tails.observed.sizes[-1])
 
 
 def test_no_error_has_normal_tails():
@@ -318,10 +315,10 @@ def test_no_error_has_normal_tails():
     ("options", "message"),
     [
         ({"kind": "percent"}, "kind must be one of log-ratio, relative, absolute, got 'percent'"),
-        ({"confidence": 1.5}, "confidence must be between 0 and 1, or None, got 1.5"),
-        ({"confidence": 0}, "confidence must be between 0 and 1"),
-        ({"confidence": "high"}, "confidence must be between 0 and 1, or None, got 'high'"),
-        ({"kind": "absolute", "by_size": True}, "absolute errors cannot depend on size"),
+        ({"level": 1.5}, "level must be between 0 and 1, or None, got 1.5"),
+        ({"level": 0}, "level must be between 0 and 1"),
+        ({"level": "high"}, "level must be between 0 and 1, or None, got 'high'"),
+        ({"kind": "absolute", "by_size": True}, "by_size is for errors relative"),
     ],
 )
 def test_options_that_make_no_sense(options, message):
@@ -330,13 +327,13 @@ def test_options_that_make_no_sense(options, message):
 
 
 def test_something_else_than_kernels():
-    with pytest.raises(InputError, match="expected a table of kernels, got dict"):
-        fit_errors({"predicted": [1.0], "measured": [1.0]})
+    with pytest.raises(InputError, match="expected a dataframe"):
+        fit_errors([1.0, 2.0])
 
 
 @pytest.mark.parametrize("ratios", [[0.0, 0.0], [0.0, 0.0, 1.0]], ids=["all", "most"])
 def test_devices_measured_as_0_have_no_ratio(ratios):
-    with pytest.raises(InputError, match="measured as 0 throughout.*absolute errors"):
+    with pytest.raises(InputError, match="were measured as 0, .*absolute errors"):
         fit_errors(on_devices(ratios))
 
 

@@ -43,8 +43,8 @@ def test_surrogate_of_a_simulator() -> None:
     assert found.bias_unknown == ("surrogate", "simulator")
     text = (
         "surrogate: 0.61 % against simulator; against RTL 5.04–10.02 % if the errors are "
-        "independent, 4.39–10.61 % whatever their correlation; direction unknown of surrogate and "
-        "simulator"
+        "independent, 4.39–10.61 % for any correlation; bias of surrogate and "
+        "simulator unknown"
     )
     assert str(found) == repr(found) == f"{found}" == text
     assert f"{found:>200}".endswith(text)
@@ -52,7 +52,7 @@ def test_surrogate_of_a_simulator() -> None:
 
 def test_the_first_figure_is_no_number_alone() -> None:
     found = Chain([SURROGATE, SIMULATOR]).compose()
-    with pytest.raises(TypeError, match="no single number: surrogate: 0.61 % against simulator"):
+    with pytest.raises(TypeError, match="not a single number: surrogate: 0.61 % against simulator"):
         float(found)
     with pytest.raises(TypeError, match="has no format '.2%'"):
         f"{found:.2%}"
@@ -73,7 +73,7 @@ def test_biases_add_with_their_signs() -> None:
     assert found.spread_any == pytest.approx((0.01, 0.07))
     assert found.error_any[0] == pytest.approx(0.03)
     assert found.error_any[0] <= found.error[0] <= found.error_any[1]
-    assert str(found).endswith("whatever their correlation; bias -3.00 %")
+    assert str(found).endswith("for any correlation; bias -3.00 %")
     assert "at correlation 0," in str(found)
 
 
@@ -85,7 +85,7 @@ def test_two_spreads(correlation: float, expected: float) -> None:
     assert found.spread == pytest.approx((expected, expected))
     matrix = three(0.03, 0.04).compose([[1, correlation], [correlation, 1]])
     assert matrix.spread == pytest.approx(found.spread)
-    assert "at the correlations given" in str(matrix)
+    assert "at the given correlations" in str(matrix)
 
 
 def test_unknown_correlation_is_not_zero() -> None:
@@ -144,7 +144,7 @@ SIMULATOR_D = Step("c", "d", mape=(0.05, 0.10))
 
 def test_one_step_says_against_what() -> None:
     found = Chain([SURROGATE]).compose()
-    assert str(found) == "surrogate: 0.61 % against simulator; of other references nothing is known"
+    assert str(found) == "surrogate: 0.61 % against simulator; unknown against other references"
 
 
 def test_dictionary_has_plain_numbers() -> None:
@@ -159,9 +159,9 @@ def test_dictionary_has_plain_numbers() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("a", "b"), "give the error as spread .* or as mape, one of two"),
-        (("a", "b", None, 0.1, 0.1), "one of two"),
-        (("a", "b", 0.1, None, 0.1), "a MAPE contains the bias"),
+        (("a", "b"), "give the error either as spread .* or as mape"),
+        (("a", "b", None, 0.1, 0.1), "either as spread"),
+        (("a", "b", 0.1, None, 0.1), "a MAPE includes the bias"),
         (("a", "b", math.nan, 0.1), "bias must be a finite number, got nan"),
         (("a", "b", 0.0, -0.1), "spread must be finite and 0 or more .* got -0.1"),
         (("a", "b", 0.0, (0.1, 0.2)), "spread must be finite"),
@@ -184,9 +184,12 @@ def test_steps_refuse(arguments: tuple[object, ...], message: str) -> None:
     ("steps", "message"),
     [
         ([], "must have 1 to 16 steps, got 0"),
-        ([SIMULATOR, SURROGATE], "'simulator' is compared with 'RTL', but the next step is that"),
-        ([Step("a", "b", spread=0.1), Step("b", "a", spread=0.1)], "'a' comes twice"),
-        (["a"], "must be made of Steps, got 'a'"),
+        (
+            [SIMULATOR, SURROGATE],
+            "'simulator' is compared with 'RTL', but the next step is 'surrogate'",
+        ),
+        ([Step("a", "b", spread=0.1), Step("b", "a", spread=0.1)], "'a' occurs twice"),
+        (["a"], "each step must be a Step, got 'a'"),
     ],
 )
 def test_chains_refuse(steps: list[object], message: str) -> None:

@@ -97,12 +97,12 @@ def test_runs_with_a_failed_kernel_are_left_out():
     ids=["no measurement", "no run complete"],
 )
 def test_nothing_to_fit_to_is_an_error_with_a_remedy(kernels):
-    with pytest.raises(InputError, match="no run has both .* give the errors"):
+    with pytest.raises(InputError, match="no run has predictions .* give the errors"):
         residuals(kernels, "log-ratio", 0.0)
 
 
 def test_kernels_without_any_prediction_are_to_be_joined_with_some():
-    with pytest.raises(InputError, match=r"not predicted: .*errcomp join .*errcomp calibrate"):
+    with pytest.raises(InputError, match=r"not predicted, so .*errcomp join .*errcomp calibrate"):
         residuals(without("predicted"), "log-ratio", 0.0)
 
 
@@ -202,7 +202,7 @@ def test_absolute_errors_have_nothing_that_is_not_modelled():
 
 def test_a_run_predicted_to_take_no_time_is_named():
     kernels = Kernels({"run": ["a", "b"], "kernel": ["k", "k"], "predicted": [1.0, 0.0]})
-    with pytest.raises(InputError, match="no kernel is predicted to take any time in run b"):
+    with pytest.raises(InputError, match="all kernels are predicted to take no time in run b"):
         prepare(kernels, 0.0)
 
 
@@ -213,7 +213,7 @@ def test_a_missing_prediction_is_named():
 
 
 def test_a_class_cannot_have_the_name_of_what_is_not_modelled():
-    with pytest.raises(InputError, match=r"a kernel class is called '\(not modelled\)'"):
+    with pytest.raises(InputError, match=r"a kernel class is named '\(not modelled\)'"):
         prepare(one_run([1.0], kernel_class=[NOT_MODELLED]), 0.0)
 
 

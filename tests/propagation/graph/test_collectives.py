@@ -125,9 +125,9 @@ def test_a_send_is_direct() -> None:
         (("all-reduce", 8, 1, 0, 1, "star"), "Collective.algorithm: must be one of ring, tree"),
         (
             ("broadcast", 8, 1, 0, 1, "halving-doubling"),
-            "halving-doubling does no broadcast. Use one of ring, tree, direct",
+            "halving-doubling does not support broadcast. Use one of ring, tree, direct",
         ),
-        (("all-gather", 8, 1, 0, 1, "tree"), "tree does no all-gather"),
+        (("all-gather", 8, 1, 0, 1, "tree"), "tree does not support all-gather"),
         (
             ("all-reduce", 6, 1, 0, 1, "halving-doubling"),
             "Collective.ranks: halving-doubling all-reduce needs a power of two, got 6",
@@ -135,7 +135,7 @@ def test_a_send_is_direct() -> None:
         (("all-reduce", 8, 1, 0, 1, "ring", "h"), "Collective.unit: must be one of s, ms, us"),
         (
             ("all-reduce", 8, 1, 0, Quantity("b", 1e9, 0.1, kind="relative")),
-            "quantity 'b' is divided by, so its error must be a log-ratio, got relative",
+            "quantity 'b' is a divisor, so its error must be a log-ratio, got relative",
         ),
     ],
 )

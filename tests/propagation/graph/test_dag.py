@@ -234,8 +234,8 @@ def test_results_no_longer_needed_are_dropped() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Dag({}), "Dag.durations: there is no event"),
-        (lambda: Dag([("a", 1.0), ("b", 1.0), ("a", 2.0)]), "several events are called 'a'. Give"),
+        (lambda: Dag({}), "Dag.durations: a graph needs at least one event"),
+        (lambda: Dag([("a", 1.0), ("b", 1.0), ("a", 2.0)]), "several events are named 'a'. Give"),
         (lambda: Dag(["a"]), "Dag.durations: must be a pair that begins with a name, got 'a'"),
         (lambda: Dag({"a": -1.0}), r"Dag.durations\['a'\]: must be a finite number of at least 0"),
         (lambda: Dag({"a": ""}), r"Dag.durations\['a'\]: must be a name"),
@@ -245,19 +245,19 @@ def test_results_no_longer_needed_are_dropped() -> None:
         (lambda: Dag({"a": 1.0}, [("a", 3)]), r"Dag.edges: must be a pair of names, got \('a', 3"),
         (
             lambda: Dag({"a": 1.0, "b1": 1.0}, [("a", "b"), ("c", "a"), ("d", "a"), ("e", "a")]),
-            r"Dag.edges: no event is called 'b', 'c', 'd' \(and 1 more\). Events: a, b1",
+            r"Dag.edges: no event is named 'b', 'c', 'd' \(and 1 more\). Events: a, b1",
         ),
         (lambda: Dag({"a": 1.0}, [("a", "a")]), "wait for each other: 'a' -> 'a'. Remove one"),
-        (lambda: Dag({"a": 1.0}, streams={"b": "0"}), "Dag.streams: no event is called 'b'"),
+        (lambda: Dag({"a": 1.0}, streams={"b": "0"}), "Dag.streams: no event is named 'b'"),
         (lambda: Dag({"a": 1.0}, streams=[("a", "0")]), "Dag.streams: must be a mapping of event"),
         (lambda: Dag({"a": 1.0}, streams={"a": 0}), "Dag.streams: must be text, got 0"),
-        (lambda: Dag({"a": 1.0}, chakra={"b": 1}), "Dag.chakra: no event is called 'b'"),
+        (lambda: Dag({"a": 1.0}, chakra={"b": 1}), "Dag.chakra: no event is named 'b'"),
         (lambda: Dag({"a": 1.0}, chakra={"a": -1}), "Dag.chakra: must be a whole number"),
         (lambda: Dag.from_streams([("a", 1.0)]), "Dag.streams: must be a mapping of streams"),
         (lambda: Dag.from_streams({"0": ["a"]}), "stream '0': must be a pair that begins with a"),
         (
             lambda: Dag.from_streams({"0": [("a", 1.0)], "1": [("a", 1.0)]}),
-            "several events are called 'a'",
+            "several events are named 'a'",
         ),
         (
             lambda: Dag.from_streams({"0": [("a", 1.0), ("b", 1.0)]}, [("b", "a")]),
@@ -287,7 +287,7 @@ def test_blocks_of_another_shape(durations) -> None:
 @pytest.mark.parametrize(
     ("document", "message"),
     [
-        ({"nodes": []}, "graph: Dag.durations: there is no event"),
+        ({"nodes": []}, "graph: Dag.durations: a graph needs at least one event"),
         ({"nodes": {}}, "graph.nodes: must be a list, got {}"),
         ({"nodes": [{"id": "a", "duration": 1}], "edges": 3}, "graph.edges: must be a list"),
         ({"nodes": [{"id": "a"}]}, r"graph.nodes\[0\]: needs exactly one of kernel, duration, gr"),
@@ -313,7 +313,7 @@ def test_blocks_of_another_shape(durations) -> None:
         ),
         (
             {"nodes": [{"id": "a", "duration": 1}], "edges": [["a", "b"]]},
-            "graph: Dag.edges: no event is called 'b'. Events: a",
+            "graph: Dag.edges: no event is named 'b'. Events: a",
         ),
         ({"nodes": [{"id": "a", "duration": 1}], "streams": {}}, "graph: unknown key 'streams'"),
     ],

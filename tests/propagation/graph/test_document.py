@@ -200,7 +200,10 @@ def drop(*path):
 WRONG = [
     (drop("format"), "format: must be 'errcomp-prediction', got none"),
     (put("format", "chakra"), "format: must be 'errcomp-prediction', got 'chakra'"),
-    (put("version", 2), "version: the document has version 2, this errcomp reads up to version 1."),
+    (
+        put("version", 2),
+        "version: the document has version 2, but this errcomp reads versions up to 1.",
+    ),
     (put("version", 0), "version: must be a whole number of at least 1, got 0"),
     (put("version", "1"), "version: must be a whole number"),
     (drop("version"), "missing key 'version'"),
@@ -238,14 +241,20 @@ WRONG = [
     (put("correlation", "matrix", []), "needs either levels or a matrix, got 'levels', 'matrix'"),
     (put("correlation", {"levels": {}}), "correlation.levels: must be a list, got {}"),
     (put("correlation", "levels", 0, "share", 1.2), r"correlation.levels\[0\].share: must be a fi"),
-    (put("correlation", "levels", 0, "share", 0.8), "the shares sum to 1.1, at most 1 is there"),
-    (put("correlation", "levels", 1, "name", "device"), r"levels\[1\].name: there are two levels"),
+    (
+        put("correlation", "levels", 0, "share", 0.8),
+        "the shares sum to 1.1, but must sum to at most 1",
+    ),
+    (put("correlation", "levels", 1, "name", "device"), r"levels\[1\].name: two levels are named"),
     (drop("correlation", "levels", 1, "name"), r"correlation.levels\[1\]: missing key 'name'"),
     (put("graph", {}), "graph.node: must be one of"),
     (put("graph", 3), r"graph: must be a graph node \(an object\), got 3"),
-    (put("graph", "children", 0, "name", "x"), "graph: no kernel or quantity is called 'x'"),
+    (put("graph", "children", 0, "name", "x"), "graph: no kernel or quantity is named 'x'"),
     (put("graph", "children", 0, "count", -1), r"graph.children\[0\].count: must be a whole"),
-    (put("unit", "s"), r"graph: a collective \(all-reduce\) gives ms, the terms are in s. Use one"),
+    (
+        put("unit", "s"),
+        r"graph: a collective \(all-reduce\) is in ms, but the terms are in s. Use one",
+    ),
     (put("provenance", None), "provenance: must be an object, got None"),
     (drop("provenance", "tool"), "provenance: missing key 'tool'"),
     (put("provenance", "tool", ""), "provenance.tool: must be a name"),
@@ -310,12 +319,12 @@ def test_not_an_object() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is no strict JSON"),
-        (b"{", "is no strict JSON"),
-        (b'{"format": 1, "format": 2}', "is no strict JSON .*names 'format' twice"),
-        (b"[" * 100_000, "is no strict JSON .*nested too deeply"),
-        (b'{"a": ' + b"1" * 5000 + b"}", "is no strict JSON"),
-        (b"\xff\xfe{}", "is not UTF-8 text"),
+        (b"", "is not strict JSON"),
+        (b"{", "is not strict JSON"),
+        (b'{"format": 1, "format": 2}', "is not strict JSON .*names 'format' twice"),
+        (b"[" * 100_000, "is not strict JSON .*nested too deeply"),
+        (b'{"a": ' + b"1" * 5000 + b"}", "is not strict JSON"),
+        (b"\xff\xfe{}", "is not valid UTF-8"),
         (b"[]", "must be an object"),
     ],
 )
@@ -354,7 +363,7 @@ def test_graphs_alone_and_within_predictions(tmp_path: Path) -> None:
     path.write_text(json.dumps(valid()))
     assert read_graph(str(path)) == GRAPH
     path.write_text(json.dumps(to_document(prediction(None))))
-    with pytest.raises(InputError, match="graph: this prediction has none"):
+    with pytest.raises(InputError, match="graph: this prediction has no graph"):
         read_graph(path)
     path.write_text('{"node": "kernel"}')
     with pytest.raises(InputError, match="g.json: graph: missing key 'name'"):
@@ -366,7 +375,7 @@ def test_graphs_alone_and_within_predictions(tmp_path: Path) -> None:
     [
         ({"spread": np.array([0.1, -0.3, 0.3])}, r"terms\[1\].spread: must be"),
         ({"value": np.array([1.0, np.nan, 0.3])}, r"terms\[1\].value: must be"),
-        ({"unit": "us"}, "unit: the prediction is in ms, its terms in us"),
+        ({"unit": "us"}, "unit: the prediction is in ms, but its terms are in us"),
     ],
 )
 def test_what_could_not_be_read_is_not_written(tmp_path: Path, changes, message: str) -> None:
@@ -531,10 +540,10 @@ UNSAID = [
     r"terms\[1\].groups: must have one group for each of the 2 ",
     r"terms\[1\].groups: must have one group for each of the 2",
     r"terms\[[12]\].groups: its group at level 'class' also",
-    "the shares sum to 1.1, at most 1 is there",
-    r"levels\[1\].name: there are two levels",
-    "graph: no kernel or quantity is called 'x'",
-    r"graph: a collective \(all-reduce\) gives ms, the terms are in s. Use one",
+    "the shares sum to 1.1, but must sum to at most 1",
+    r"levels\[1\].name: two levels are named",
+    "graph: no kernel or quantity is named 'x'",
+    r"graph: a collective \(all-reduce\) is in ms, but the terms are in s. Use one",
     "provenance.created: must be an ISO 8601 date",
 ]
 

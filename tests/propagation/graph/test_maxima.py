@@ -189,7 +189,10 @@ def test_ranks() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: maximum_of_two(0, -1, 0, 1), "sd1 must not be negative, got -1"),
+        (
+            lambda: maximum_of_two(0, -1, 0, 1),
+            "sd1 is a standard deviation and must not be negative, got -1",
+        ),
         (lambda: maximum_of_two(0, 1, math.nan, 1), "mean2 must be a finite number, got nan"),
         (lambda: maximum_of_two(0, 1, 0, math.inf), "sd2 must be a finite number"),
         (lambda: maximum_of_two(0, 1, 0, 1, correlation=1.1), "between -1 and 1, got 1.1"),
@@ -198,7 +201,7 @@ def test_ranks() -> None:
         (lambda: maximum_of_ranks(2.5, 1, 1), "positive integer, got 2.5"),
         (lambda: maximum_of_ranks(True, 1, 1), "positive integer, got True"),
         (lambda: maximum_of_ranks(3, 1, 1, correlation=-0.6), "between -0.5 and 1, got -0.6"),
-        (lambda: maximum_of_ranks(3, 1, -1), "sd must not be negative"),
+        (lambda: maximum_of_ranks(3, 1, -1), "sd is a standard deviation and must not be negative"),
     ],
 )
 def test_bad_input(call: Any, message: str) -> None:

@@ -223,7 +223,7 @@ def test_nesting_up_to_the_limit_works(draws) -> None:
 
 
 def test_deeper_nesting_is_refused() -> None:
-    with pytest.raises(InputError, match="nested more than 200 levels deep. Say what is repeated"):
+    with pytest.raises(InputError, match="nested more than 200 levels deep. Use Repeat"):
         read_node(nested(MAX_DEPTH + 1))
     with pytest.raises(InputError, match=re.escape("graph" + ".children[0]" * 200)):
         read_node(nested(100_000))

@@ -56,7 +56,7 @@ def test_quantities_in_order_of_first_use() -> None:
 
 def test_two_quantities_of_one_name() -> None:
     graph = Parallel([Quantity("q", 1.0, 0.1), Quantity("q", 1.0, 0.2)])
-    with pytest.raises(InputError, match=r"two quantities are called 'q': value 1, spread 0.1, .*"):
+    with pytest.raises(InputError, match=r"two quantities are named 'q': value 1, spread 0.1, .*"):
         quantities(graph)
 
 
@@ -100,12 +100,12 @@ def test_nothing_to_add_and_terms_that_are_not_used() -> None:
 
 
 def test_names_that_are_not_there() -> None:
-    with pytest.raises(InputError, match="no kernel or quantity is called 'x', 'y'. Kern"):
+    with pytest.raises(InputError, match="no kernel or quantity is named 'x', 'y'. Kern"):
         attach(terms(), Serial([Kernel("x"), Kernel("a"), Kernel("y"), Quantity("z", 1.0)]))
 
 
 def test_names_that_are_taken() -> None:
-    with pytest.raises(InputError, match="'a' is the name of a quantity and of a kernel. Rename"):
+    with pytest.raises(InputError, match="'a' is the name of both a quantity and a kernel. Rename"):
         attach(terms(), Serial([Kernel("b"), Quantity("a", 1.0)]))
 
 
@@ -140,7 +140,9 @@ def test_absolute_to_relative_and_back() -> None:
     ],
 )
 def test_kinds_that_are_other_distributions(quantity: Quantity, kind: str) -> None:
-    with pytest.raises(InputError, match=f"quantity 'q' has errors of kind .*, the kernels {kind}"):
+    with pytest.raises(
+        InputError, match=f"quantity 'q' has .* errors, but the kernels have {kind}"
+    ):
         attach(terms(kind=kind), quantity)
 
 

@@ -127,8 +127,8 @@ def test_a_million_rows() -> None:
     result = simulate(t, draws=1024)
     mean = n * math.exp(0.045)
     between = math.expm1(0.5 * 0.09) / 100 + math.expm1(0.09) / n
-    assert result.mean == pytest.approx(mean, rel=0.01)
-    assert result.sd == pytest.approx(mean * math.sqrt(between), rel=0.1)
+    assert result.mean == pytest.approx(mean, rel=4 * math.sqrt(between / 1024))
+    assert result.sd == pytest.approx(mean * math.sqrt(between), rel=4 / math.sqrt(2 * 1024))
 
 
 # Graphs
@@ -400,7 +400,7 @@ def test_quantiles_come_in_the_shape_asked_for() -> None:
 @pytest.mark.parametrize("q", [0, 1, 0.001, 0.9999, -1, math.nan, "half", [0.5, 1.5]])
 def test_quantiles_that_the_draws_cannot_tell(q: Any) -> None:
     result = simulate(terms(), draws=1024)
-    with pytest.raises(InputError, match=r"1,024 draws tell the quantiles from 0\.0098 to"):
+    with pytest.raises(InputError, match=r"1,024 draws give the quantiles from 0\.0098 to"):
         result.quantile(q)
 
 
@@ -427,15 +427,15 @@ def test_bad_options(option: str, value: Any, message: str) -> None:
 
 
 def test_no_terms() -> None:
-    with pytest.raises(InputError, match="no terms to simulate"):
+    with pytest.raises(InputError, match="a simulation needs at least one term"):
         simulate(terms(0))
 
 
 def test_unknown_names_get_the_nearest() -> None:
     t = terms(50)
-    with pytest.raises(InputError, match=r"'k4711', which no term is named; there are k4[71]"):
+    with pytest.raises(InputError, match=r"'k4711', but no term has this name\. Terms: k4[71]"):
         simulate(t, lambda a: a.leaf("k4711"))
-    with pytest.raises(InputError, match="'gemm', which no term is named"):
+    with pytest.raises(InputError, match="'gemm', but no term has this name"):
         simulate(t, lambda a: a.block(["k1", "gemm"])[0])
 
 
@@ -446,7 +446,7 @@ def test_a_graph_that_grows_is_refused() -> None:
         asked.append(a.draws)
         return a.leaf(f"k{len(asked)}")
 
-    with pytest.raises(InputError, match="'k2', which no term is named"):
+    with pytest.raises(InputError, match="'k2', but no term has this name"):
         simulate(terms(), work, draws=512)
 
 

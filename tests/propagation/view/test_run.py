@@ -60,7 +60,7 @@ def kernels(n: int = 1, classes: int = 2, **columns: Any) -> Kernels:
 
 @pytest.fixture(scope="module")
 def neusight() -> Any:
-    whole = datasets.load_kernels("neusight-kernels")
+    whole = datasets.load("neusight-kernels")
     name = "H100/gpt3_27/inference/2048/2"
     return propagate(whole.where({"run": name}), errors=fit_errors(whole.take(whole.run != name)))
 
@@ -77,13 +77,15 @@ def test_one_run_of_the_embedded_table(neusight: Any) -> None:
         assert re.search(rf"^{name} ", outcomes, re.M)
     assert re.search(r"^unknown +– +– +– +– +\d", outcomes, re.M)
     said = flowing(outcomes)
-    assert "Predicted: 671 ms. Measured: 686.2 ms. Error of the kernels, weighted" in said
-    assert re.search(r'Under "estimated" .* % become .* %: errors cancel as if \d\.\d+ ker', said)
-    assert "shorter than predicted" in said
-    assert 'Where the error comes from, under "estimated"' in budget
+    assert "Predicted: 671 ms. Measured: 686.2 ms. Time-weighted kernel" in said
+    assert re.search(
+        r'Under "estimated" the error falls from .* to .*: equivalent to \d+ independent ker', said
+    )
+    assert "below the prediction" in said
+    assert 'Sources of the error under "estimated"' in budget
     assert re.search(r"^\(not modelled\) +\d\.\d\d %", budget, re.M)
-    assert "(not modelled): kernels that are predicted to take no time" in flowing(budget)
-    assert "What errors share, estimated from 86 runs on 8 devices" in shared
+    assert "(not modelled): kernels that are predicted as 0" in flowing(budget)
+    assert "Correlation of kernel errors, estimated from 86 runs on 8 devices" in shared
     assert re.search(r"^the run and the class +0\.\d\d +0\.\d\d … 0\.\d\d$", shared, re.M)
     assert "Intervals: 90 %, by leaving out each device in turn." in shared
 
@@ -138,14 +140,16 @@ def test_without_error_there_is_no_budget() -> None:
     found = propagate(kernels(), errors=given_errors(0.0), correlation=["repeats", "unknown"])
     (outcomes,) = texts(found)
     assert "Effective" not in outcomes
-    assert "Error of the kernels, weighted with time: 0.00 % sd." in outcomes
+    assert "Time-weighted kernel error: 0.00 % (sd)." in outcomes
 
 
 def test_bias_is_said_in_words() -> None:
-    for bias, direction in ((0.1, "longer"), (-0.1, "shorter")):
+    for bias, direction in ((0.1, "above"), (-0.1, "below")):
         model = given_errors(0.01, bias, kind="relative")
         text = texts(propagate(kernels(), errors=model, correlation="repeats"))[0]
-        assert re.search(rf"expected to take 10\.0+ % {direction} than predicted", flowing(text))
+        assert re.search(
+            rf"expected time of the run is 10\.0+ % {direction} the prediction", flowing(text)
+        )
     nothing = given_errors(0.01, 0.0001, kind="relative")
     assert "Bias" not in texts(propagate(kernels(), errors=nothing, correlation="repeats"))[0]
 
@@ -153,8 +157,8 @@ def test_bias_is_said_in_words() -> None:
 @pytest.mark.parametrize(
     ("assumption", "why"),
     [
-        ("independent", "errors cancel as if 5.4 kernels of equal error were independent"),
-        ("comonotonic", "almost nothing cancels: the errors share their causes"),
+        ("independent", "equivalent to 5.4 independent kernels of equal error"),
+        ("comonotonic", "almost nothing cancels, because the errors share their causes"),
     ],
 )
 def test_why_the_error_shrinks(assumption: str, why: str) -> None:
@@ -178,7 +182,7 @@ def test_a_graph_has_no_effective_number() -> None:
 
 def test_a_graph_that_amplifies() -> None:
     text = flowing(texts(of_graph(Queue(Kernel("k0"), 0.4)))[0])
-    assert "the graph amplifies them" in text
+    assert "the graph amplifies errors" in text
 
 
 def test_a_graph_in_which_errors_cancel() -> None:
@@ -215,12 +219,12 @@ def measured(n: int, *, device: bool = True, seed: int = 1) -> Kernels:
 
 def shared(table: Kernels) -> list[str]:
     found = propagate(kernels(), errors=fit_errors(table), correlation="estimated")
-    return [text for text in texts(found) if text.startswith("What errors share")]
+    return [text for text in texts(found) if text.startswith("Correlation of kernel errors")]
 
 
 def test_runs_of_one_device_are_the_clusters() -> None:
     (text,) = shared(measured(6, device=False))
-    assert text.splitlines()[0] == "What errors share, estimated from 6 runs"
+    assert text.splitlines()[0] == "Correlation of kernel errors, estimated from 6 runs"
     assert "leaving out each run in turn" in text
     assert "the device" not in text
 
@@ -266,7 +270,7 @@ def test_caveats_of_several_runs_are_said_once() -> None:
     )
     (text,) = texts(found)
     assert flowing(text).count("are predicted to take no time") == 1
-    assert "(run run0; likewise 2 more)" in flowing(text)
+    assert "(run run0 and 2 more)" in flowing(text)
 
 
 def test_plain_rows_of_several_runs() -> None:
@@ -295,17 +299,16 @@ def test_a_validation_fits_and_says_what_it_counts() -> None:
     assert max(map(len, text.splitlines())) <= WIDTH
     said = flowing(text)
     assert "Per cent of 2 totals (sum of the measured kernels)" in said
-    assert "one device as alike (2 devices)" in said
-    assert "Not judged: 2 runs without measured and predicted total (run0, run3)." in said
+    assert "one device as correlated (2 devices)" in said
+    assert "Not evaluated: 2 runs without measured and predicted total (run0, run3)." in said
 
 
 def test_headers_of_a_validation_are_even() -> None:
-    found = validate(datasets.load_kernels("neusight-kernels"), assume=["independent"])
+    found = validate(datasets.load("neusight-kernels"), correlation=["independent"])
     (table,) = found.view().tables_for("text")
     text = render(table)
     assert (
-        text.splitlines()[0]
-        == "Do the bands hold? dataset neusight-kernels, leaving each device out"
+        text.splitlines()[0] == "Do the bands hold? dataset neusight-kernels, each device held out"
     )
     assert header(text)[-1].split("  ")[0] == "Assumption"
     assert header(text)[-1].count("% band") == 4
@@ -315,18 +318,18 @@ def test_headers_of_a_validation_are_even() -> None:
 
 def test_many_runs_that_are_not_judged_are_counted() -> None:
     table = kernels(6, measured=[1.0, 1.0, *[None] * 10])
-    found = validate(table, errors=given_errors(0.1), assume="independent", leave_out="run")
+    found = validate(table, errors=given_errors(0.1), correlation="independent", leave_out="run")
     (table_shown,) = found.view().tables_for("text")
     said = flowing(render(table_shown))
-    assert "Not judged: 5 runs without measured and predicted total (run1, run2, …)." in said
-    assert "one run as alike (1 run)" in said
+    assert "Not evaluated: 5 runs without measured and predicted total (run1, run2, …)." in said
+    assert "one run as correlated (1 run)" in said
 
 
 def test_caveats_of_the_error_model_are_said() -> None:
     table = kernels(2, device=["x", "x", "y", "y"], measured=[1.0, 1.5, 1.5, 2.0])
-    found = validate(table, errors=fit_errors(table), assume=["estimated"])
+    found = validate(table, errors=fit_errors(table), correlation=["estimated"])
     (shown,) = found.view().tables_for("text")
-    assert "estimated from 2 devices only" in flowing(render(shown))
+    assert "estimated from only 2 devices" in flowing(render(shown))
 
 
 def test_help_fits(run: Run, tmp_path: Path) -> None:
