@@ -1,1 +1,1 @@
-"""How long a calibrated model stays true while the software under it moves."""
+"""How long a calibrated model stays valid while the software under it changes."""

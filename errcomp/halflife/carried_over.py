@@ -1,4 +1,4 @@
-"""Results carried over: values of an earlier version entered again, not measured again."""
+"""Results carried over: values of an earlier version, entered again without a new measurement."""
 
 from __future__ import annotations
 
@@ -7,33 +7,33 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp.results import Dropped
+from errcomp.results import Dropped, format_number
 from errcomp.tables import History
 
 __all__ = ["CarriedOver", "carried_over", "decimals", "enough_digits"]
 
-#: Values of fewer significant digits may be equal by chance, whatever the others do.
+#: Values with fewer significant digits may be equal by chance.
 _DIGITS = 4
-#: Copies are left out if at most this share of the equal values is to be expected by chance.
+#: Copies are left out if at most this share of the equal values is expected by chance.
 _CHANCE = 0.2
-#: How many last digits a value may be off to count as one that nearly agrees.
+#: Values that differ by at most this many units of the last digit nearly agree.
 _NEAR = 10
 _MOST_DECIMALS = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CarriedOver:
-    """Which validations repeat an earlier version's.
+    """Validations that repeat a value of an earlier version.
 
     Attributes
     ----------
     copy : ndarray of bool, shape (n,)
-        The measurement (and the prediction) is that of an earlier version of the same series, and
-        has enough digits for that not to be chance.
+        The measurement (and the prediction) equals one of an earlier version of the same series,
+        with enough digits to rule out chance.
     dropped : tuple of Dropped
         The copies, counted.
     notes : tuple of str
-        What was equal and yet kept.
+        Counts of equal values that were kept.
     """
 
     copy: NDArray[np.bool_]
@@ -65,7 +65,7 @@ def most_decimals(
 
 
 def enough_digits(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Say which positive numbers have four significant digits or more, final zeros not counted.
+    """Say which positive numbers have four or more significant digits, not counting final zeros.
 
     Examples
     --------
@@ -80,25 +80,24 @@ def enough_digits(values: NDArray[np.float64]) -> NDArray[np.bool_]:
 def carried_over(history: History) -> CarriedOver:
     r"""Find values that were carried over from an earlier version.
 
-    A measurement that equals one of an earlier version in the same series in all its digits may be
-    a copy: results are resubmitted, and targets that someone chose are no measurements. It counts
-    as one if
+    A measurement that equals one of an earlier version of the same series in all digits may be a
+    copy, e.g. a resubmitted result or a chosen target. It counts as a copy if
 
-    * it has four significant digits or more (zeros at the end not counted), and
-    * more values of the table agree than chance explains. By chance as many values agree as differ
+    * it has four or more significant digits (not counting zeros at the end), and
+    * more values of the table agree than chance explains. By chance, as many values agree as differ
       by any small number k of last digits. With :math:`N_k` values of the table that differ from
-      an earlier version's by k last digits, equal ones are copies if the mean of
+      one of an earlier version by k last digits, equal values are copies if the mean of
       :math:`N_{-10}, \dots, N_{-1}, N_1, \dots, N_{10}` is at most 0.2 :math:`N_0`.
 
-    What is equal and kept is counted in a note.
+    A note counts equal values that are kept.
 
-    With predictions it is a copy only if the prediction is the same too. Otherwise the predictor
-    was validated anew against a measurement that was not repeated; a note counts that.
+    If the table has predictions, a copy has an equal prediction, too. With another prediction, only
+    the predictor was validated again, against a measurement that was not repeated; a note counts
+    these.
 
     Valid where values are written as they were measured. Misleads where copies hide among many
-    values that agree by chance (coarse clocks, thousands of repeats): all are kept then. Of
-    validations that an engine has put together no single value is known: they are not looked at,
-    which a note says.
+    values that agree by chance (coarse clocks, thousands of repeats): all are then kept.
+    Validations aggregated by an engine have no single values: they are not checked, as a note says.
 
     Parameters
     ----------
@@ -112,8 +111,8 @@ def carried_over(history: History) -> CarriedOver:
     --------
     >>> from errcomp.tables import History
     >>> history = History({"version": ["1", "2", "3"], "measured": [26.441, 26.441, 27.093]})
-    >>> found = carried_over(history)
-    >>> found.copy.tolist(), found.dropped[0].n
+    >>> result = carried_over(history)
+    >>> result.copy.tolist(), result.dropped[0].n
     ([False, True, False], 1)
     """
     n, alike = history.behind.n, history.behind.alike
@@ -127,39 +126,38 @@ def carried_over(history: History) -> CarriedOver:
     notes = []
     if together := int(n[~alike].sum()):
         notes.append(
-            f"{together:,} of {n.sum():,} validations were put together by the engine: whether "
-            "they are carried over from an earlier version was not looked at (History of the rows "
-            "in memory does)"
+            f"{together:,} of {n.sum():,} validations were aggregated by the engine and not "
+            "checked for values carried over from an earlier version. Load the rows into memory "
+            "(errcomp.History) to check them"
         )
     if few := int(n[same & ~copy].sum()):
         notes.append(
-            f"{few} measurements equal an earlier version's but have fewer than {_DIGITS} "
-            "significant digits: kept, they may be equal by chance"
+            f"{few} measurements equal one of an earlier version, but have fewer than {_DIGITS} "
+            "significant digits: kept, because they may be equal by chance"
         )
     if equal := int(n[copy].sum()):
         chance = _nearly_seen(history, unit)
         if chance > _CHANCE * equal:
             notes.append(
-                f"{equal} measurements equal an earlier version's in all digits, and about "
-                f"{chance:.2g} differ from one by each small number of last digits: equal by "
-                "chance, kept"
+                f"{equal} measurements equal one of an earlier version in all digits: kept, "
+                f"because about {format_number(chance, 2)} agreements are expected by chance"
             )
             copy[:] = False
     if history.predicted is not None:
         moved = _seen_before(history.series, history.measured, history.version, alike) & ~same
         if moved.any():
             notes.append(
-                f"{n[moved].sum()} predictions are compared with the measurement of an earlier "
-                "version: there only the predictor was validated anew"
+                f"{n[moved].sum()} predictions are compared with a measurement of an earlier "
+                "version, which was not repeated"
             )
-    dropped = history.left_out("carried over: equal to an earlier version's in all digits", copy)
+    dropped = history.left_out("carried over: equal to an earlier version in all digits", copy)
     return CarriedOver(copy, dropped, tuple(notes))
 
 
 def _groups(
     unit: NDArray[np.int64], values: NDArray[np.float64], version: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Group rows of one unit and value: the order of rows, their groups, first row of each."""
+    """Group rows by unit and value: return the order of rows, their groups, each first row."""
     order = np.lexsort((version, values, unit))
     new = np.ones(len(order), dtype=bool)
     new[1:] = (np.diff(unit[order]) != 0) | (np.diff(values[order]) != 0)
@@ -172,7 +170,7 @@ def _seen_before(
     version: NDArray[np.int64],
     looked_at: NDArray[np.bool_],
 ) -> NDArray[np.bool_]:
-    """Say which of the values looked at occur at an earlier version of their unit."""
+    """Say which of the selected values occur at an earlier version of their unit."""
     at = np.flatnonzero(looked_at)
     unit, values, version = unit[at], values[at], version[at]
     order, group, first = _groups(unit, values, version)
@@ -182,7 +180,7 @@ def _seen_before(
 
 
 def _nearly_seen(history: History, unit: NDArray[np.int64]) -> float:
-    """Count values that differ from an earlier version's by k last digits: the mean over k."""
+    """Count values that differ from an earlier version by k last digits: the mean over k."""
     at = np.flatnonzero(history.behind.alike)
     unit, series, values = unit[at], history.series[at], history.measured[at]
     shown = most_decimals(values, series, history.n_series)
@@ -193,7 +191,7 @@ def _nearly_seen(history: History, unit: NDArray[np.int64]) -> float:
     of_group, step, earliest = unit[first], steps[first], history.version[first]
     hits = 0
     for shift in range(1, _NEAR + 1):
-        # Is the shift-th next group of the same unit, and near?
+        # Whether the shift-th next group belongs to the same unit, and is near.
         near = np.zeros(len(first) + shift, dtype=bool)
         distance = step[shift:] - step[:-shift]
         near[shift:-shift] = (of_group[shift:] == of_group[:-shift]) & (distance <= _NEAR)

@@ -1,4 +1,4 @@
-"""How long a calibrated model stays true: every estimator on the groups of a history."""
+"""How long a calibrated model stays valid: every estimator on the groups of a history."""
 
 from __future__ import annotations
 
@@ -53,22 +53,22 @@ def half_life(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> HalfLives:
-    r"""Estimate how long a calibrated model stays true while the software moves.
+    r"""Estimate how long a calibrated model stays valid while the software changes.
 
     Definition: the half-life of a model is the time after which its calibrated error has doubled.
-    Each group of series is answered by several methods, each with an interval and with what it
-    assumes, on the clock of releases and, where versions have dates, on that of months:
+    Several methods estimate it for each group of series, each with an interval and its assumptions.
+    Times are counted in releases and, if versions have dates, in months:
 
     ==============  =============================================================================
-    turnbull        until half of the series are beyond twice the calibrated error; no form
-                    assumed (nonparametric, interval- and right-censored)
-    exponential,    the same, by a distribution of the times; their held-out scores are in
+    turnbull        time until half of the series exceed twice the calibrated error; without an
+                    assumed distribution (nonparametric, interval- and right-censored)
+    exponential,    the same, with an assumed distribution of the times; held-out scores are in
     weibull,        ``details``
     log-normal
-    trajectory      until the RMS error of the series has doubled, with the releases as they came
-    variogram       the same for a model calibrated at any release, if drift goes on as it did
-    decay           of a single series, by a smooth curve where the data support one
-    expiry          of a single series: last version surely valid, first surely expired
+    trajectory      time until the RMS error of the series has doubled, given these releases
+    variogram       the same for a model calibrated at any release, if drift continues
+    decay           for a single series: by a smooth curve, if the data support one
+    expiry          for a single series: last clearly valid and first clearly expired version
     ==============  =============================================================================
 
     Parameters
@@ -79,15 +79,14 @@ def half_life(
     by : str or sequence of str
         Keys to group series by; each must have one value per series.
     error : float, optional
-        The calibrated error that was promised, as a fraction. Without it, it is the RMS error at
-        the first version of each series, noise subtracted; or assumed to be 5 % where there are no
-        predictions.
+        The calibrated error that was promised, as a fraction. By default the RMS error at the first
+        version of each series, minus noise, or 5 % without predictions.
     cluster : str, optional
-        Key that says which series share what happens to them.
+        Key of series that change together: series with the same value are one cluster.
     level : float
         Coverage of the intervals.
     alpha : float
-        Rate of false alarms per series of the search for steps.
+        False-alarm rate of the search for steps, per series.
     seed : int
     n_jobs : int, optional
         How many processes estimate the groups; see `errcomp.summarize`.
@@ -101,14 +100,14 @@ def half_life(
     Raises
     ------
     InputError
-        The history has one version, a key does not exist or differs within a series, or an option
-        is out of range.
+        The history has a single version, a key does not exist or varies within a series, or an
+        option is out of range.
 
     Examples
     --------
     >>> import errcomp as ec
     >>> versions = [f"1.{i}" for i in range(12)]
-    >>> found = ec.half_life(
+    >>> half_lives = ec.half_life(
     ...     {
     ...         "version": versions * 2,
     ...         "op": ["Gelu"] * 12 + ["Conv"] * 12,
@@ -116,9 +115,9 @@ def half_life(
     ...     },
     ...     by="op",
     ... )
-    >>> [(row["op"], row["half_life"]) for row in found.rows() if row["method"] == "expiry"]
+    >>> [(row["op"], row["half_life"]) for row in half_lives.rows() if row["method"] == "expiry"]
     [('Conv', inf), ('Gelu', 8.0)]
-    >>> [(step.version, round(step.change, 2)) for step in found.groups[1].steps]
+    >>> [(step.version, round(step.change, 2)) for step in half_lives.groups[1].steps]
     [('1.8', 0.98)]
     """
     check_level(level)
@@ -170,7 +169,7 @@ def half_life(
 
 @dataclass(frozen=True, slots=True)
 class _Group:
-    """A group of series, with what is known of them from all series together."""
+    """A group of series, with the noise and notes of the whole history."""
 
     key: dict[str, Any]
     panel: Panel
@@ -211,7 +210,7 @@ def _group_half_life(
         notes=(
             *threshold.notes,
             *(
-                f"{loss.n} of {panel.n_series} series not counted in when half expire: "
+                f"{loss.n} of {panel.n_series} series not counted for the median survival: "
                 f"{loss.reason}"
                 for loss in left_out
             ),
@@ -220,11 +219,11 @@ def _group_half_life(
 
 
 def _clocks(panel: Panel) -> tuple[tuple[Clock, ...], tuple[str, ...]]:
-    """Return the clocks that versions admit: months where all have dates that go on with them."""
+    """Return the clocks of the versions: months only if all have dates in their order."""
     if np.isnan(panel.months).any():
         return ("releases",), ()
     if (np.diff(panel.months) <= 0).any():
-        note = "versions with one date, or against their order: half-lives in releases only"
+        note = "half-lives in releases only: versions share dates, or dates contradict their order"
         return ("releases",), (note,)
     return ("releases", "months"), ()
 
@@ -241,8 +240,8 @@ def _groups(
         blank = [panel_data.panel.names[i] for i, value in enumerate(values) if value is None]
         if len(blank) == len(values):
             raise InputError(
-                f"cannot group by {key!r}: it differs within a series, e.g. {blank[0]!r}. Group by "
-                "what a series has one value of."
+                f"cannot group by {key!r}: it varies within a series, e.g. {blank[0]!r}. Group by "
+                "a key that has one value per series."
             )
         columns.append(["" if value is None else value for value in values])
     members: dict[tuple[Any, ...], list[int]] = {}
@@ -253,7 +252,7 @@ def _groups(
 
 
 def _with_own_releases(panel: Panel, product: NDArray[np.int64]) -> Panel:
-    """Leave out the versions of products that are not in a group: they are no releases of it."""
+    """Leave out the versions of products that are not in a group: they are not its releases."""
     own = np.isin(product, np.unique(product[panel.version]))
     if own.all():
         return panel
@@ -268,7 +267,7 @@ def _with_own_releases(panel: Panel, product: NDArray[np.int64]) -> Panel:
 def _estimates(
     panel: Panel, threshold: Threshold, fits: Mapping[Clock, Fit], *, level: float, seed: int
 ) -> tuple[dict[Clock, Expiry], tuple[HalfLife, ...]]:
-    """Estimate by every method that the group admits: one series by itself, or several."""
+    """Estimate by every method that applies to the group: a single series, or several."""
     expiry: dict[Clock, Expiry] = {}
     estimates: list[HalfLife] = []
     for clock, fit in fits.items():
@@ -300,14 +299,14 @@ def _without_threshold(panel: Panel, threshold: Threshold, clock: Clock, level: 
         level=level,
         unit=clock,
         n_series=panel.n_series,
-        # Without a threshold nothing tells which series have expired.
+        # Without a threshold it is unknown which series have expired.
         censored_share=np.nan,
         refused=threshold.refused,
     )
 
 
 def _by_release(panel: Panel, steps: Sequence[Steps], alpha: float) -> tuple[ReleaseStep, ...]:
-    """Collect the steps of series by the release at which they most likely are."""
+    """Collect the steps of series by their most likely release."""
     searched = [i for i, series_steps in enumerate(steps) if not series_steps.refused]
     at: dict[str, list[tuple[float, int]]] = {}
     for i in searched:
@@ -341,7 +340,7 @@ def _by_release(panel: Panel, steps: Sequence[Steps], alpha: float) -> tuple[Rel
 
 
 def _environment(history: History, alpha: float) -> tuple[Attribution, ...]:
-    """Look for steps over dates where versions were validated again on other dates."""
+    """Search for steps by date if versions were validated again on other dates."""
     date = history.date
     if np.isnat(date).any():
         return ()
@@ -358,16 +357,15 @@ def _about_environment(attributions: Sequence[Attribution]) -> tuple[str, ...]:
         return ()
     largest = max(machine, key=lambda attribution: abs(attribution.step.size))
     return (
-        f"{len(machine)} of {len(attributions)} steps over the dates of validation are changes of "
-        f"the environment, not of the software: versions validated again moved with them (largest: "
+        f"{len(machine)} of {len(attributions)} steps by date of validation are changes of the "
+        "environment, not of the software: versions validated again changed with them (largest: "
         f"{largest.series}, {format_fraction(abs(largest.step.change[0]))} between "
-        f"{largest.since} and {largest.until}). Half-lives of this history are those of software "
-        "and machine together.",
+        f"{largest.since} and {largest.until}). The half-lives of this history include changes of "
+        "the machine.",
     )
 
 
-#: Error that operators and runs are taken to promise: what was measured once and is looked up has
-#: none of its own but the noise of the measurement.
+#: Promised error of operators and runs: a looked-up measurement has no error but its noise.
 PROMISED = 0.05
 _LOOKED_UP = ("kernel", "operators", "run")
 _MODELLED = ("composition", "model")
@@ -375,21 +373,21 @@ _MODELLED = ("composition", "model")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReleaseStudy:
-    """What a history of releases says of a model frozen at the first one.
+    """The half-lives of a model frozen at the first release, at every level.
 
     Attributes
     ----------
     modelled : HalfLives
-        Composition term and whole model: until their own error has doubled.
+        Composition term and whole model: time until their own error has doubled.
     looked_up : HalfLives
-        Operators one by one, together, and runs as they were at the first release: until they are
-        as wrong as a model whose 5 % has doubled.
+        Times of the first release looked up for single operators, for all operators of a network
+        and for runs: time until their error is that of a promised 5 % doubled.
     classes : HalfLives
-        Operators by class, likewise.
+        The same for operators, by class.
     networks : HalfLives
-        The whole model by network, held to the error that it has over all networks at first.
+        The whole model by network; the limit is twice its error over all networks at first.
     alike : tuple of Estimate
-        By level, the mean change between two processes of the first release: 0 but for noise.
+        By level, the mean change between two processes of the first release: 0 except for noise.
     """
 
     modelled: HalfLives
@@ -399,7 +397,15 @@ class ReleaseStudy:
     alike: tuple[Estimate, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return plain values for JSON.
+
+        Examples
+        --------
+        >>> half_lives = half_life({"version": ["1", "2"], "measured": [4.0, 5.0]})
+        >>> study = ReleaseStudy(half_lives, half_lives, half_lives, half_lives, alike=())
+        >>> list(study.to_dict())
+        ['modelled', 'looked_up', 'classes', 'networks', 'alike']
+        """
         parts = ("modelled", "looked_up", "classes", "networks")
         return {
             **{name: getattr(self, name).keys() for name in parts},
@@ -428,6 +434,19 @@ def release_study(
     ------
     InputError
         A level or a key is missing.
+
+    Examples
+    --------
+    >>> rows = [
+    ...     (level, network, "Gelu" if level == "kernel" else "", version, 1.1, 1.0 + 0.2 * i)
+    ...     for level in ("kernel", "operators", "run", "composition", "model")
+    ...     for network in ("bert", "gpt2")
+    ...     for i, version in enumerate(["1.0", "1.1"])
+    ... ]
+    >>> names = ("level", "model", "kernel_class", "version", "predicted", "measured")
+    >>> study = release_study(History(dict(zip(names, zip(*rows)))))
+    >>> [group.key["model"] for group in study.networks.groups]
+    ['bert', 'gpt2']
     """
     asked: dict[str, tuple[tuple[str, ...], str, float | None]] = {
         "modelled": (_MODELLED, "level", None),

@@ -1,8 +1,9 @@
 r"""The noise floor: how far measurements of one version scatter, on the log scale.
 
-A change of the software can only be told from noise where something was measured twice under one
-version. Each series has few repeats, so its own variance is unsure; the variances of all series
-together say what is usual, and each series is pulled towards that, the more the fewer its repeats.
+A change of the software can only be distinguished from noise if something was measured twice under
+one version. Each series has few repeats, so its own variance is uncertain. The variances of all
+series together give the usual variance. Each series is pulled towards it; the fewer its repeats,
+the more.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ __all__ = ["Moderated", "NoiseFloor", "moderated_variances", "noise_floor"]
 
 
 UNKNOWN = (
-    "software and environment cannot be told apart: no version was validated twice in one series"
+    "changes of software and environment cannot be distinguished: no series has two validations of "
+    "one version"
 )
 
-#: Degrees of freedom of a variance that was given, when it is compared with others.
+#: Degrees of freedom of a given variance, when it is compared with others.
 _EXACT = 1e9
 
 Source = Literal["repeats", "repeats on several dates", "measured_spread", "none"]
@@ -41,22 +43,22 @@ class NoiseFloor(Document):
     Attributes
     ----------
     sd : float
-        Standard deviation of one validation, the median over series; NaN where unknown.
+        Standard deviation of one validation, the median over series; NaN if unknown.
     df : float
-        Degrees of freedom behind it over all series; 0 where unknown.
+        Its degrees of freedom over all series; 0 if unknown.
     source : {"repeats", "repeats on several dates", "measured_spread", "none"}
-        What it was estimated from. The second contains what changes from day to day, the first
-        only where the notes say so, the third never.
+        What it was estimated from. The second contains changes from day to day, the first only if
+        the notes say so, the third never.
     n_repeats : int
         Validations beyond the first of their series and version (and stack).
     prior_df : float
-        How alike series are: degrees of freedom that the usual variance counts for; 0 where that
-        is not known.
+        Degrees of freedom of the usual variance: the more similar series are, the larger. 0 if
+        unknown.
     series_sd, series_df : ndarray, shape (series,)
-        Of each series, moderated; NaN and 0 where unknown.
+        Of each series, moderated; NaN and 0 if unknown.
     date_share : float
-        Share of the variance that lies between dates of validation (the environment) rather than
-        within one; NaN where no version was validated several times on several dates.
+        Share of the variance between dates of validation (the environment) rather than within a
+        date; NaN unless a version was validated several times on several dates.
     notes : tuple of str
     """
 
@@ -78,9 +80,16 @@ class NoiseFloor(Document):
         Parameters
         ----------
         history : History
-            Of which this is the noise.
+            The history with this noise.
         cell : ndarray of int, shape (n,)
-            Which rows are averaged: numbers from 0 without gaps.
+            Rows with the same number are averaged; the numbers are 0, 1, … without gaps.
+
+        Examples
+        --------
+        >>> from errcomp.tables import History
+        >>> history = History({"version": ["1", "1", "2"], "measured": [9.9, 10.0, 11.0]})
+        >>> noise_floor(history).of_means(history, np.array([0, 0, 1])).tolist()
+        [0.5, 1.0]
         """
         behind = history.behind.n
         n = np.bincount(cell, behind)
@@ -101,19 +110,19 @@ def noise_floor(history: History) -> NoiseFloor:
     Measurements are compared on the log scale within series, version and stack; see
     `moderated_variances` for how series share what they know. In order:
 
-    * ``measured_spread`` where the table has it: its square, with ``n_repeats`` − 1 degrees of
-      freedom (taken as exact where ``n_repeats`` is not known).
-    * Repeats on several dates, several on each: the variance between dates,
-      :math:`\sigma_b^2`, and within, :math:`\sigma_w^2`, by analysis of variance. Where dates
-      scatter by more than their repeats explain (F test, p < 0.25), the noise is
-      :math:`\sigma_b^2 + \sigma_w^2`, from the scatter between dates.
-    * All repeats alike otherwise.
+    * ``measured_spread`` if the table has it: its square, with ``n_repeats`` − 1 degrees of
+      freedom (exact if ``n_repeats`` is unknown).
+    * Several repeats on each of several dates: the variance between dates, :math:`\sigma_b^2`, and
+      within dates, :math:`\sigma_w^2`, by analysis of variance. If dates scatter by more than their
+      repeats explain (F test, p < 0.25), the noise is :math:`\sigma_b^2 + \sigma_w^2`, from the
+      scatter between dates.
+    * Otherwise all repeats, whatever their dates.
 
-    Measurements that are equal are given the variance of rounding, (last digit)² / 12.
+    Equal measurements get the variance of rounding, (last digit)² / 12.
 
-    Valid for validations made like the repeats. Misleads where repeats follow each other within
-    minutes and versions lie months apart: the noise between months is then larger, which the
-    notes say where dates are known.
+    Valid for validations made like the repeats. Misleads if repeats follow each other within
+    minutes and versions are months apart: the noise between months is then larger. If dates are
+    known, the notes say so.
 
     Parameters
     ----------
@@ -133,8 +142,8 @@ def noise_floor(history: History) -> NoiseFloor:
     >>> history = History(
     ...     {"version": ["1", "1", "1", "2", "2"], "measured": [9.9, 10.0, 10.1, 11.0, 11.2]}
     ... )
-    >>> found = noise_floor(history)
-    >>> round(found.sd, 4), found.df, found.source
+    >>> noise = noise_floor(history)
+    >>> round(noise.sd, 4), noise.df, noise.source
     (0.011, 3.0, 'repeats')
     """
     repeats = repeats_of(history)
@@ -160,10 +169,10 @@ def noise_floor(history: History) -> NoiseFloor:
     moderated = moderated_variances(variance, np.minimum(df, _EXACT))
     if moderated.prior_df == 0 and (df == 0).any():
         notes += (
-            f"{df.sum():.0f} degrees of freedom are too few to say what noise is usual: that of "
-            "series without repeats is not known",
+            f"{df.sum():.0f} degrees of freedom are too few to estimate the usual noise: that of "
+            "series without repeats is unknown",
         )
-    # A variance that was given is exact: it is not pulled towards others'.
+    # A given variance is exact: it is not pulled towards the others.
     given = np.isinf(df)
     series_df = np.where(given, np.inf, moderated.df)
     series_sd = np.sqrt(np.where(given, variance, moderated.variance))
@@ -188,9 +197,7 @@ def _against_repeats(
 
     both = (repeats.df > 0) & ~np.isnan(variance)
     if not both.any():
-        return (
-            "noise is that within one validation: what changes between validations is not in it",
-        )
+        return ("noise is that within one validation; it excludes changes between validations",)
     runs = np.where(np.isnan(history.runs), 1.0, history.runs)
     n = history.behind.n
     mean_of = np.bincount(history.series, n / runs, history.n_series) / np.bincount(
@@ -207,8 +214,8 @@ def _against_repeats(
         for values in (repeats.variance, variance * mean_of)
     )
     return (
-        f"repeated validations of one version scatter by {scatter} (median of series), of which "
-        f"the spread within them explains {explained}: something else differs between them",
+        f"repeated validations of one version scatter by {scatter} (median of series), but the "
+        f"spread within them explains only {explained}: they differ in something else",
     )
 
 
@@ -227,15 +234,15 @@ def _what_differs(history: History, cell: NDArray[np.int64]) -> tuple[str, ...]:
     if not differ:
         return ()
     return (
-        f"repeats of one series and version differ in {describe_names(differ)}: if that matters, "
-        "their scatter is more than noise",
+        f"repeats of one series and version differ in {describe_names(differ)}: if that changes "
+        "the result, their scatter is more than noise",
     )
 
 
 # Repeats of one version: their variance, between dates and within, and that of rounding.
 
-#: Dates are taken for alike where their scatter is no larger than this: a low bar, because missing
-#: a difference makes intervals too short, and allowing for one only makes them wider.
+#: Dates count as different below this p-value. It is high, because a missed difference makes
+#: intervals too short, while an unneeded allowance only makes them wider.
 _POOLING_P = 0.25
 #: Variances of logarithms below this are those of equal numbers: doubles have 16 digits.
 _EQUAL = 1e-24
@@ -248,7 +255,7 @@ class Repeats:
     Attributes
     ----------
     variance, df : ndarray, shape (series,)
-        Of log measurements, pooled over the versions of a series; NaN and 0 where none repeats.
+        Of log measurements, pooled over the versions of a series; NaN and 0 without repeats.
     n : int
         Repeats beyond the first.
     cell : ndarray of int, shape (n,)
@@ -263,7 +270,7 @@ class Repeats:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BetweenDates:
-    """Scatter between dates; variance None where it is not to be used."""
+    """Scatter between dates; a variance of None must not be used."""
 
     variance: NDArray[np.float64] | None
     df: NDArray[np.float64]
@@ -306,11 +313,9 @@ def between_dates(history: History, repeats: Repeats) -> BetweenDates:
     session = _numbered(repeats.cell, _days(history))
     sessions = session.max() + 1
     if sessions == repeats.cell.max() + 1:
-        return unused("no version was validated on two dates: noise between dates is not known")
+        return unused("no version was validated on two dates: noise between dates is unknown")
     if sessions == history.behind.n.sum():
-        return unused(
-            "each repeat has a date of its own: noise includes what changes between dates"
-        )
+        return unused("each repeat has its own date: the noise includes changes between dates")
     return _variance_components(history, repeats, session)
 
 
@@ -324,33 +329,33 @@ def _variance_components(
     within, df_within = _within(history, session)
     between = np.maximum(all_squares - within, 0.0)
     df_between = all_df - df_within
-    # Series are put on one scale first, or the noisiest would decide for all.
+    # Series are scaled first, otherwise the noisiest would decide for all.
     scale = np.where(all_df > 0, moderated_variances(repeats.variance, all_df).variance, 1.0)
     ms_between = (between / scale).sum() / df_between.sum()
     ms_within = (within / scale).sum() / df_within.sum()
     ratio = ms_between / ms_within if ms_within > 0 else np.inf
     p = float(stats.f.sf(ratio, df_between.sum(), df_within.sum()))
     sizes, total = np.bincount(session, n), np.bincount(cell, n)
-    # Rows a date has on average, as it weighs in the mean square between dates.
+    # Average rows per date, weighted as in the mean square between dates.
     squared = np.bincount(cell, n * sizes[session]) / total
     n0 = float((total - squared).sum() / df_between.sum())
     variance_between = max(0.0, (ms_between - ms_within) / n0)
     share = float(variance_between / (variance_between + ms_within))
     known = f"F on {df_between.sum():.0f} and {df_within.sum():.0f} degrees of freedom"
     if p >= _POOLING_P:
-        note = f"repeats on different dates scatter no more than on one ({known}, p = {p:.2g})"
+        note = f"repeats scatter as little between dates as on one date ({known}, p = {p:.2g})"
         return BetweenDates(None, np.zeros(n_series), share, (note,))
     with np.errstate(invalid="ignore"):
         variance = between / df_between / (n0 * share + 1 - share)
     note = (
-        f"{format_fraction(share)} of the variance of repeats lies between dates of validation "
+        f"{100 * share:.0f} % of the variance of repeats is between dates of validation "
         f"({known}, p = {p:.2g}): the environment changes from date to date"
     )
     return BetweenDates(_at_least_rounding(variance, history), df_between, share, (note,))
 
 
 def from_spread(history: History) -> Repeats | None:
-    """Return what measured_spread says of each series; None where it says nothing."""
+    """Return the variances of the series by measured_spread; None without such values."""
     single = history.runs == 1
     known = ~np.isnan(history.spread) & ~single
     if not known.any():
@@ -372,7 +377,7 @@ def from_spread(history: History) -> Repeats | None:
 
 
 def rows_on_same_date(history: History, cell: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Count for each row the validations of its cell on the same day, itself too."""
+    """Count for each row the validations of its cell on the same day, including itself."""
     session = _numbered(cell, _days(history))
     return np.bincount(session, history.behind.n)[session].astype(np.float64)
 
@@ -383,14 +388,14 @@ def _days(history: History) -> NDArray[np.int64]:
 
 
 def _numbered(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return a number for each pair, without gaps; a has none."""
+    """Return a number for each pair, without gaps; the numbers of a have no gaps."""
     if b.max() == 0:
         return a
     return np.unique(a * (b.max() + 1) + b, return_inverse=True)[1]
 
 
 def _at_least_rounding(variance: NDArray[np.float64], history: History) -> NDArray[np.float64]:
-    """Give series whose repeats are all equal the variance of rounding to their last digit."""
+    """Give series of equal repeats the variance of rounding to their last digit."""
     equal = variance < _EQUAL
     if not equal.any():
         return variance
@@ -403,12 +408,11 @@ def _at_least_rounding(variance: NDArray[np.float64], history: History) -> NDArr
     return np.where(equal, (10.0**-most / level) ** 2 / 12, variance)
 
 
-# Variances of many series with few repeats each, moderated by what is usual (empirical Bayes).
+# Variances of many series with few repeats each, pulled towards the usual one (empirical Bayes).
 
 #: Smallest variance, relative to the median, that counts as different when series are compared.
 _LEAST = 1e-5
-#: Degrees of freedom over all series from which they are compared: below, the comparison is so
-#: unsure that intervals cover too little.
+#: Fewest degrees of freedom over all series to compare them; with fewer, intervals are too short.
 _ENOUGH = 12
 #: Of Newton's method, which doubles the digits at each; y is below 1000 always.
 _STEPS = 12
@@ -416,15 +420,15 @@ _STEPS = 12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moderated:
-    """Variances of many series, each pulled towards what is usual.
+    """Variances of many series, each pulled towards the usual one.
 
     Attributes
     ----------
     variance, df : ndarray, shape (s,)
-        Moderated variances and their degrees of freedom; NaN and 0 where nothing is known.
+        Moderated variances and their degrees of freedom; NaN and 0 if unknown.
     prior_variance, prior_df : float
-        The usual variance and how many degrees of freedom it counts for: the more alike series
-        are, the more. NaN and 0 where there is too little to tell.
+        The usual variance and its degrees of freedom: the more similar series are, the larger. NaN
+        and 0 if there are too few data.
     """
 
     variance: NDArray[np.float64]
@@ -443,30 +447,31 @@ def moderated_variances(variance: ArrayLike, df: ArrayLike) -> Moderated:
         \tilde s_i^2 = \frac{d_0 s_0^2 + d_i s_i^2}{d_0 + d_i}
 
     with :math:`e_i = \ln s_i^2 - \psi(d_i/2) + \ln(d_i/2)` of n series, their variance V and
-    :math:`T = \overline{\psi'(d_i/2)}`, what of V is due to chance,
+    :math:`T = \overline{\psi'(d_i/2)}`, the part of V due to chance,
 
     .. math::
 
         \psi'(d_0 / 2) = \max(V - T, 0) + \sqrt{2 / (n - 1)}\, \max(V, T), \qquad
         \ln s_0^2 = \bar e + \psi(d_0/2) - \ln(d_0/2)
 
-    The second term of the first equation is one standard error of V: with few series it is not
-    known how alike they are, and without it t intervals of 95 % covered 90 % in places. A moderated
-    variance has :math:`d_0 + d_i` degrees of freedom, but no more than all series have together; a
-    series without repeats gets s₀² and d₀. With fewer than 12 degrees of freedom over all series
-    nothing is moderated: each keeps its own, and those without repeats have none.
+    The second term of the first equation is one standard error of V: few series do not show how
+    similar they are, and without this term t intervals of 95 % covered only 90 % in some cases. A
+    moderated variance has :math:`d_0 + d_i` degrees of freedom, but at most as many as all series
+    have together. A series without repeats gets s₀² and d₀. With fewer than 12 degrees of freedom
+    over all series nothing is moderated: each series keeps its own variance, and series without
+    repeats have none.
 
     Coverage of t intervals of 95 %, simulated: 93 to 97 % for 1 to 200 series of 1 to 20 degrees
     of freedom, whose variances are equal, or spread like an inverse χ² of 4 degrees of freedom, a
     log-normal of sd 1, or one in three nine times the others; in series without repeats 94 % or
-    more. Misleads where it is known which series are noisier: moderate those by themselves.
+    more. Misleads if some series are known to be noisier: moderate those separately.
 
     Parameters
     ----------
     variance : array_like, shape (s,)
         Sample variances, > 0 where df > 0.
     df : array_like, shape (s,)
-        Degrees of freedom behind each, 0 where there are none.
+        Degrees of freedom of each variance, 0 without repeats.
 
     Returns
     -------
@@ -486,25 +491,27 @@ def moderated_variances(variance: ArrayLike, df: ArrayLike) -> Moderated:
     Examples
     --------
     >>> rng = np.random.default_rng(0)
-    >>> found = moderated_variances(rng.chisquare(3, 500) / 3, np.full(500, 3.0))
-    >>> round(found.prior_variance, 1), bool(found.variance.std() < 0.2)
+    >>> moderated = moderated_variances(rng.chisquare(3, 500) / 3, np.full(500, 3.0))
+    >>> round(moderated.prior_variance, 1), bool(moderated.variance.std() < 0.2)
     (0.9, True)
     """
     from scipy.special import digamma, polygamma
 
     s2, d = np.asarray(variance, dtype=float), np.asarray(df, dtype=float)
     if s2.shape != d.shape or s2.ndim != 1:
-        raise InputError(f"variance and df must have one shape (s,), got {s2.shape} and {d.shape}.")
+        raise InputError(
+            f"variance and df must have the same shape (s,), got {s2.shape} and {d.shape}."
+        )
     known = d > 0
     if not (np.isfinite(s2[known]) & (s2[known] > 0) & np.isfinite(d[known])).all():
         raise InputError(
-            "variances and their degrees of freedom must be positive and finite where there are "
-            "any. Give series without repeats df=0."
+            "variances with degrees of freedom must be positive and finite. Give df=0 to series "
+            "without repeats."
         )
     n, total = int(known.sum()), float(d[known].sum())
     if n < 2 or total < _ENOUGH:
         return Moderated(np.where(known, s2, np.nan), np.where(known, d, 0.0), np.nan, 0.0)
-    # One that is zero but for rounding must not decide how much all of them differ.
+    # A variance that is zero except for rounding must not decide how much all of them differ.
     s2 = np.where(known, np.maximum(s2, _LEAST * np.median(s2[known])), 1.0)
     half = d[known] / 2
     e = np.log(s2[known]) - digamma(half) + np.log(half)

@@ -1,13 +1,14 @@
-"""The panel that estimators of half-life work on, and how it is made of a history.
+"""The panel that estimators of half-life work on, and how a history becomes a panel.
 
-A *series* is one unit of observation (an operator at one shape, a benchmark on one system) checked
-again under successive versions. Its *error* at a version is log(predicted / measured) of the frozen
-prediction, the mean over repeats. Where the history has no predictions, the prediction is the
-measurement at the series' first version, and its error is then 0: what moves is the reference.
+A *series* is one unit of observation (an operator at one shape, a benchmark on one system)
+validated under successive versions. Its *error* at a version is log(predicted / measured) of the
+frozen prediction, the mean over repeats. Without predictions in the history, the prediction is the
+measurement at the series' first version. Its error there is 0, and all changes are changes of the
+reference.
 
-The *calibrated error* e0 is what the model promised at calibration, on the log scale. A series has
-*expired* when its error has doubled: ``|error| >= threshold``, with threshold 2·e0 where errors
-include that of the model, and √3·e0 where they start from 0 (drift and error of the model are
+The *calibrated error* e0 is the promised error at calibration, on the log scale. A series has
+*expired* when its error has doubled: ``|error| >= threshold``. The threshold is 2·e0 if errors
+include that of the model, and √3·e0 if they start from 0 (drift and error of the model are
 independent, so that √(e0² + drift²) = 2·e0).
 
 From a history to a panel: carried-over results out, repeats averaged, noise known.
@@ -30,16 +31,16 @@ from errcomp.tables import History
 from errcomp.tables.backends import history_of
 from errcomp.tables.engine.history import HistoryRows
 
-__all__ = ["Clock", "HalfLife", "Moved", "Panel", "PanelOf", "moved", "panel_of", "products"]
+__all__ = ["Clock", "HalfLife", "Moved", "Panel", "PanelOf", "moved", "panel_of"]
 
-#: What age is counted in.
+#: Units of the age of a model.
 Clock = Literal["releases", "months"]
 DAYS_PER_MONTH = 365.25 / 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PanelOf:
-    """A panel, and what became of the history it was made of.
+    """A panel with its noise, and the rows of the history that are not in it.
 
     Attributes
     ----------
@@ -49,14 +50,14 @@ class PanelOf:
     dropped : tuple of Dropped
         Rows that are not in the panel, with reasons.
     notes : tuple of str
-        What a reader should know.
+        Remarks for the reader.
     series : ndarray of int, shape (s,)
-        Of each series of the panel, its position among those of the history (see
+        Position of each series of the panel among those of the history (see
         ``History.per_series``).
     n_repeats : ndarray of int, shape (n,)
         Validations behind each row of the panel.
     log_measured, log_predicted : ndarray, shape (n,)
-        Means over repeats; predictions are NaN where there are none.
+        Means over repeats; missing predictions are NaN.
     """
 
     panel: Panel
@@ -71,14 +72,14 @@ class PanelOf:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moved:
-    """What changed since the first version of each series, on the log scale; shape (n,).
+    """Changes since the first version of each series, on the log scale; shape (n,).
 
     Attributes
     ----------
     reference : ndarray
-        log(measured at first / measured now): > 0 where the software became faster (for times).
+        log(measured at first / measured now): > 0 if the software became faster (for times).
     predictor : ndarray
-        log(predicted now / predicted at first); 0 where the prediction is frozen.
+        log(predicted now / predicted at first); 0 if the prediction is frozen.
 
     Notes
     -----
@@ -89,38 +90,45 @@ class Moved:
     predictor: NDArray[np.float64]
 
     def take(self, rows: NDArray[np.int64]) -> Moved:
-        """Return the changes at some of the rows."""
+        """Return the changes at some of the rows.
+
+        Examples
+        --------
+        >>> changes = Moved(reference=np.array([0.0, 0.1, 0.2]), predictor=np.zeros(3))
+        >>> changes.take(np.array([0, 2])).reference.tolist()
+        [0.0, 0.2]
+        """
         return Moved(self.reference[rows], self.predictor[rows])
 
 
 def panel_of(history: History | HistoryRows | Any, *, cluster: str | None = None) -> PanelOf:
-    r"""Make a panel of errors of a history.
+    r"""Make a panel of errors from a history.
 
-    Results carried over are left out (see `carried_over`), log errors of repeats averaged within
-    series and version, and series seen under one version only left out. The standard deviation of
-    a row is that of one validation of its series (see `noise_floor`) over the root of the number
-    of repeats, or, where dates differ by more than their repeats do,
+    Results carried over from an earlier version are left out (see `carried_over`), as are series
+    with a single version. Log errors of repeats are averaged within series and version. The
+    standard deviation of a row is that of one validation of its series (see `noise_floor`) over the
+    root of the number of repeats, or, if dates differ by more than repeats do,
 
     .. math:: \mathrm{sd}^2 = s^2 \Big(\rho \sum_k (n_k / n)^2 + (1 - \rho) / n\Big)
 
-    with share ρ of the variance between dates and :math:`n_k` of n repeats on date k.
+    with the share ρ of the variance between dates and :math:`n_k` of n repeats on date k.
 
-    Where predictions are frozen at the first version, the error of a later one is
-    log(measured at first / measured now): 0 at the first, and the noise of the first measurement
-    is shared by all later errors. ``sd`` is the noise of each measurement alone, that of the first
-    standing at the first row although its error is 0: add the two variances to compare a later
-    version with the first, and the two later ones' to compare those.
+    If predictions are frozen at the first version, the error of a later one is
+    log(measured at first / measured now). It is 0 at the first version, and all later errors share
+    the noise of the first measurement. ``sd`` is the noise of each measurement alone. The first
+    row holds that of the first measurement, although its error is 0: to compare two versions, add
+    the variances of both rows.
 
-    Months are those of release where known, of the first validation otherwise. They are NaN, with
-    a note, where a version has neither or where time runs backwards along the order of versions.
+    Months are those of release if known, otherwise those of the first validation. They are NaN,
+    with a note, if a version has no date or if dates contradict the order of versions.
 
     Parameters
     ----------
     history : History, HistoryRows or dataframe
         Rows in an engine stay there: see `errcomp.tables.engine.history.HistoryRows`.
     cluster : str, optional
-        Key whose values say which series share what happens to them (model, system); each series
-        is a cluster of its own otherwise.
+        Key of series that change together (model, system): series with the same value are one
+        cluster. By default each series is a cluster.
 
     Returns
     -------
@@ -129,8 +137,8 @@ def panel_of(history: History | HistoryRows | Any, *, cluster: str | None = None
     Raises
     ------
     InputError
-        There is one version only, no series was validated under two versions, or the cluster of a
-        series is not one.
+        There is a single version, no series was validated under two versions, or a series has
+        several clusters.
 
     Examples
     --------
@@ -138,16 +146,16 @@ def panel_of(history: History | HistoryRows | Any, *, cluster: str | None = None
     >>> history = History(
     ...     {"version": ["1", "1", "2", "2"], "measured": [10.1, 9.9, 8.0, 8.2]}
     ... )
-    >>> found = panel_of(history)
-    >>> found.panel.error.round(3).tolist(), found.panel.sd.round(4).tolist(), found.noise.df
-    ([0.0, 0.211], [0.0112, 0.0112], 2.0)
+    >>> panel = panel_of(history).panel
+    >>> panel.error.round(3).tolist(), panel.sd.round(4).tolist(), panel.noise_df.tolist()
+    ([0.0, 0.211], [0.0112, 0.0112], [2.0])
     """
     history = history_of(history, (), cluster)
     prefix = f"{history.source}: " if history.source else ""
     if len(np.unique(history.version)) == 1:
         raise InputError(
-            f"{prefix}all validations are of one version, {history.versions[history.version[0]]!r}:"
-            " nothing can be compared. Add validations of another version."
+            f"{prefix}all validations are of one version, "
+            f"{history.versions[history.version[0]]!r}. Add validations of another version."
         )
     carried = carried_over(history)
     used = history.take(~carried.copy)
@@ -204,7 +212,7 @@ def panel_of(history: History | HistoryRows | Any, *, cluster: str | None = None
 
 
 def moved(found: PanelOf) -> Moved:
-    """Split the change of the error since the first version: reference and predictor.
+    """Split the change of the error since the first version into reference and predictor.
 
     Returns
     -------
@@ -253,14 +261,14 @@ def _clusters(history: History, cluster: str | None, prefix: str) -> NDArray[np.
     if differ.any():
         name = history.series_names[history.series[np.argmax(differ)]]
         raise InputError(
-            f"{prefix}series {name!r} has several values of {cluster}, which cannot be what it "
-            "shares with other series. Name a column that is the same in all rows of a series."
+            f"{prefix}cannot cluster by {cluster}: series {name!r} has several values of it. Name "
+            "a column that has one value per series."
         )
     return clusters
 
 
 def _months(history: History) -> tuple[NDArray[np.float64], tuple[str, ...]]:
-    """Return the months of each version since the first, NaN where they are no clock; and why."""
+    """Return the months of each version since the first, NaN if they are not usable; and why."""
     dates, names = history.version_dates, history.versions
     nothing = np.full(len(names), np.nan)
     without = np.flatnonzero(np.isnat(dates))
@@ -268,24 +276,25 @@ def _months(history: History) -> tuple[NDArray[np.float64], tuple[str, ...]]:
         if len(without) == len(names):
             return nothing, ()
         return nothing, (
-            f"no clock in months: {len(without)} of {len(names)} versions have no date, "
-            f"{names[without[0]]!r} for one",
+            f"no half-lives in months: {len(without)} of {len(names)} versions have no date, "
+            f"e.g. {names[without[0]]!r}",
         )
     days = (dates - dates[0]) / np.timedelta64(1, "D")
     back = np.flatnonzero(np.diff(days) < 0)
     if len(back):
         before, after = names[back[0]], names[back[0] + 1]
         return nothing, (
-            f"no clock in months: by its date {after} comes before {before}, by the order of "
-            "versions after it",
+            f"no half-lives in months: by date {after} comes before {before}, but after it in the "
+            "order of versions",
         )
     return days / DAYS_PER_MONTH, ()
 
 
 def products(panel: Panel) -> NDArray[np.int64]:
-    """Say which versions belong together, shape (m,): those that some chain of series connects.
+    """Return the product of each version, shape (m,).
 
-    Versions of different products are validated in different series.
+    Versions belong to one product if a chain of series connects them: versions of different
+    products are validated in different series.
     """
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
@@ -302,13 +311,13 @@ def _about_versions(panel: Panel) -> tuple[str, ...]:
     notes = []
     if unused := len(panel.versions) - len(np.unique(panel.version)):
         notes.append(
-            f"{unused} of {len(panel.versions)} versions were validated in none of these series; "
-            "they count as releases (with_own_versions() leaves them out)"
+            f"{unused} of {len(panel.versions)} versions were not validated in any of these "
+            "series; they still count as releases"
         )
     if (groups := len(np.unique(products(panel)[panel.version]))) > 1:
         notes.append(
-            f"the series fall into {groups} groups that share no version: if they are products "
-            "with versions of their own, group by product (by=), or releases of one are counted "
+            f"the series form {groups} groups without a common version. If these are different "
+            "products, group by product (by=, --by); otherwise the releases of one product count "
             "for the others"
         )
     return tuple(notes)
@@ -321,14 +330,14 @@ def _about_stack(history: History, codes: NDArray[np.int64]) -> tuple[str, ...]:
     cells = np.unique(codes * size + history.stack) // size
     if several := int((np.bincount(cells) > 1).sum()):
         return (
-            f"{several} times one series was validated under one version with several stacks or "
-            "predictor versions: their mean is used, and what differs between them is not noise",
+            f"{several} times a series was validated under one version with several stacks or "
+            "predictor versions: their mean is used, and their differences do not count as noise",
         )
     return ()
 
 
 def rows_among(starts: NDArray[Any], which: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the rows of some of the series that stand end to end, and where these then start."""
+    """Return the rows of some of the series, and the new starts of these series."""
     sizes = np.diff(starts)[which]
     new = np.append(0, np.cumsum(sizes))
     return np.repeat(starts[which] - new[:-1], sizes) + np.arange(new[-1]), new
@@ -347,8 +356,8 @@ class Panel:
     names : tuple of str
         Of the series, shape (s,).
     clusters : ndarray of int, shape (s,)
-        Which series may share what happens to them (the same model, system or submitter): resampled
-        together. Each is a cluster of its own where nothing is known.
+        Cluster of each series. Series of a cluster may change together (the same model, system or
+        submitter), and are resampled together. By default each series is a cluster.
     starts : ndarray of int, shape (s + 1,)
         Rows of series i are ``starts[i]:starts[i + 1]``.
     version : ndarray of int, shape (n,)
@@ -357,12 +366,22 @@ class Panel:
     error : ndarray of float, shape (n,)
         log(predicted / measured), mean over repeats. Dimensionless.
     sd : ndarray of float, shape (n,)
-        Standard deviation of ``error`` due to noise of the measurement: that of one repeat over the
-        root of their number. NaN where there are no repeats to tell it.
+        Standard deviation of ``error`` due to measurement noise: that of one repeat over the root
+        of their number. NaN without repeats.
     noise_df : ndarray of float, shape (s,)
-        Degrees of freedom behind ``sd`` of each series; 0 where unknown, inf where it was given.
+        Degrees of freedom of ``sd`` for each series; 0 if unknown, inf if it was given.
     frozen_at_first : bool
         The errors start from 0: predictions are the first measurements.
+
+    Examples
+    --------
+    >>> panel = Panel(
+    ...     versions=("1.0", "1.1"), months=np.array([0.0, 3.0]), names=("Gelu", "Conv"),
+    ...     clusters=np.arange(2), starts=np.array([0, 2, 4]), version=np.array([0, 1, 0, 1]),
+    ...     error=np.array([0.0, 0.7, 0.0, 0.1]), sd=np.full(4, 0.01), noise_df=np.full(2, 8.0),
+    ...     frozen_at_first=True)
+    >>> panel.n_series, panel.series.tolist()
+    (2, [0, 0, 1, 1])
     """
 
     versions: tuple[str, ...]
@@ -383,15 +402,29 @@ class Panel:
 
     @property
     def series(self) -> NDArray[np.int64]:
-        """Series of each row, by position, shape (n,)."""
+        """Position of the series of each row, shape (n,)."""
         return np.repeat(np.arange(self.n_series), np.diff(self.starts))
 
     def rows_of(self, which: NDArray[Any]) -> NDArray[Any]:
-        """Return the rows of some of the series, given by position, in that order."""
+        """Return the rows of some of the series, given by position, in that order.
+
+        Examples
+        --------
+        >>> history = {"version": ["1", "2"] * 2, "op": ["a", "a", "b", "b"], "measured": [1.0] * 4}
+        >>> panel_of(history).panel.rows_of(np.array([1])).tolist()
+        [2, 3]
+        """
         return rows_among(self.starts, which)[0]
 
     def take(self, which: NDArray[Any]) -> Panel:
-        """Return the panel of some of the series, given by position; the clock stays."""
+        """Return the panel of some of the series, given by position; it keeps all versions.
+
+        Examples
+        --------
+        >>> history = {"version": ["1", "2"] * 2, "op": ["a", "a", "b", "b"], "measured": [1.0] * 4}
+        >>> panel_of(history).panel.take(np.array([1])).n_series
+        1
+        """
         rows, starts = rows_among(self.starts, which)
         return Panel(
             versions=self.versions,
@@ -407,37 +440,47 @@ class Panel:
         )
 
     def times(self, clock: Clock) -> NDArray[Any]:
-        """Return the time of each row on a clock: position of the version, or months."""
+        """Return the time of each row: the position of its version, or months.
+
+        Examples
+        --------
+        >>> history = {"version": ["1", "2"], "date": ["2024-01-01", "2024-07-01"],
+        ...            "measured": [1.0, 2.0]}
+        >>> panel = panel_of(history).panel
+        >>> panel.times("releases").tolist(), panel.times("months").round(1).tolist()
+        ([0.0, 1.0], [0.0, 6.0])
+        """
         return self.version.astype(float) if clock == "releases" else self.months[self.version]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HalfLife:
-    """A half-life by one method, or why there is none.
+    """A half-life by one method, or why it was refused.
 
     Attributes
     ----------
     method : str
         E.g. ``"turnbull"``, ``"weibull"``, ``"variogram"``.
     half_life : float or None
-        In ``unit``; None where it is not identified. inf where it does not end.
+        In ``unit``; None if refused, inf if longer than the record.
     low, high : float or None
-        Bounds of its interval; ``high`` is inf where only a lower bound can be given.
+        Bounds of its interval; ``high`` is inf if only a lower bound can be given.
     level : float
         Nominal coverage of the interval.
     unit : {"releases", "months"}
     n_series : int
-        Series behind it.
+        Number of series it was estimated from.
     censored_share : float
-        Share of those series that had not expired when last seen, as the method counts them: not
-        surely beyond the threshold at any version (of times of expiry), not beyond it at face value
-        (``"trajectory"``), or never moved by √3 times the calibrated error (``"variogram"``).
+        Share of those series that had not expired when last validated. The methods count
+        differently: never beyond the threshold by more than noise explains (methods based on times
+        of expiry), never beyond it as measured (``"trajectory"``), or never changed by √3 times
+        the calibrated error (``"variogram"``).
     refused : str
         Why ``half_life`` is None; empty otherwise.
     assumptions : tuple of str
-        What must hold for it, each a sentence.
+        Assumptions of the method, each a sentence.
     details : mapping
-        What else the method found: parameters, score, curve; plain values for JSON.
+        Other results of the method: parameters, score, curve; plain values for JSON.
     """
 
     method: str
@@ -460,19 +503,19 @@ def check_level(level: float) -> None:
 
 
 def tails(level: float) -> float:
-    """Check a level and return the probability left out on each side."""
+    """Check a level and return the probability outside the interval on each side."""
     check_level(level)
     return (1 - level) / 2
 
 
 def check_positive(value: float, name: str) -> None:
-    """Refuse what is no positive finite number."""
+    """Refuse a value that is not a positive finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < np.inf:
         raise InputError(f"{name} must be positive and finite, e.g. 0.05 for 5 %, got {value!r}.")
 
 
 def check_clock(panel: Panel, clock: Clock) -> None:
-    """Refuse a clock that there is not, and months where versions have no dates."""
+    """Refuse an unknown clock, and months if versions have no dates."""
     if clock not in ("releases", "months"):
         raise InputError(f'clock must be "releases" or "months", got {clock!r}.')
     if clock == "months" and np.isnan(panel.months).any():
@@ -487,6 +530,5 @@ def check_steps(panel: Panel) -> None:
     """Refuse a panel in which no series has a second version."""
     if not (np.diff(panel.starts) > 1).any():
         raise InputError(
-            "no series has two versions: nothing can have changed. Validate the same units under "
-            "another version."
+            "no series has two versions. Validate the same units under another version."
         )

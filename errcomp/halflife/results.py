@@ -1,4 +1,4 @@
-"""What is found of the half-lives of a history: groups, estimates, steps."""
+"""The half-lives of a history: groups, estimates, steps."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RESERVED", "GroupHalfLife", "HalfLives", "ReleaseStep"]
 
-#: Columns of a result's rows, which a key to group by would overwrite.
+#: Columns of a result's rows; a key to group by must not have such a name.
 RESERVED = (
     *("method", "half_life", "low", "high", "confidence", "unit", "censored_share"),
     *("n_units", "refused", "steps", "error", "threshold", "assumptions", "details"),
@@ -57,30 +57,30 @@ RESERVED = (
 _Change: TypeAlias = Annotated[float, Meta(gt=-1.0)]
 
 
-_REMEDY = "Draw it from the history itself: errcomp halflife fit HISTORY --figure NAME=FILE."
-#: Beyond it a number is a mistake, and would fill the memory.
+_REMEDY = "Draw it from the history: errcomp halflife fit HISTORY --figure NAME=FILE."
+#: A larger number is a mistake, and would fill the memory.
 _MOST_SERIES = 10_000_000
 _COUNTS = shape_of(Mapping[str, Count])
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseStep(Document):
-    """What one release did to the series of a group.
+    """The steps of the series of a group at one release.
 
     Attributes
     ----------
     version : str
-        First release after the step, at its most likely place.
+        First release after the step, at its most likely position.
     n_series, n_looked_at : int
-        Series with a step there, and those that were searched and have it.
+        Series with a step there, and searched series that were validated there.
     change : float
-        Median relative change of the error ratio predicted / measured of those that stepped: 0.1
+        Median relative change of the ratio predicted / measured over the series with a step: 0.1
         is 10 % more.
     largest : str
-        The series that moved most.
+        The series with the largest change.
     largest_change : float
     false_alarms : float
-        Series with a step anywhere that are expected where there is none.
+        Expected number of series with a false step at any release.
     """
 
     version: str
@@ -120,8 +120,8 @@ class _Row(Document):
     details: Mapping[str, Any]
     steps: tuple[ReleaseStep, ...]
 
-    def agree(self, field: Field) -> None:
-        """Refuse a score that is no number."""
+    def _agree(self, field: Field) -> None:
+        """Refuse a score that is not a finite number."""
         if "held_out_score" in self.details:
             shape_of(float | None).read(field.at("details").at("held_out_score"))
 
@@ -145,7 +145,7 @@ class _Row(Document):
 
 
 class _PanelSize(Part):
-    """How many series there were: their errors are not in a document."""
+    """The number of series; documents do not hold their errors."""
 
     def write(self, group: GroupHalfLife) -> Mapping[str, Any]:
         return {"n_series": group.panel.n_series}
@@ -169,7 +169,7 @@ class _PanelSize(Part):
 
 
 class _Expired(Part):
-    """By clock, how many series expired, and when those did that surely have."""
+    """By clock, the number of series, and when series had clearly expired."""
 
     def write(self, group: GroupHalfLife) -> Mapping[str, Any]:
         expired = {
@@ -193,7 +193,7 @@ class _Expired(Part):
         surely = shape_of(list[float]).read(field.at("surely"))
         if len(surely) > n:
             field.at("surely").refuse(f"at most the {n} series")
-        # Of those that had not expired only the number is known.
+        # Of the series that had not expired, only the number is known.
         right = np.array([*surely, *[math.inf] * min(n - len(surely), 1)])
         return Absent("when single series expired", _REMEDY, n=n, right=right)
 
@@ -204,7 +204,7 @@ class _Expired(Part):
 
 
 class _NotSearched(Part):
-    """How many series could not be searched for steps, by the reason."""
+    """How many series could not be searched for steps, by reason."""
 
     def write(self, group: GroupHalfLife) -> Mapping[str, Any]:
         refused = [steps.refused for steps in group.series_steps if steps.refused]
@@ -214,8 +214,8 @@ class _NotSearched(Part):
         refused = _COUNTS.read(field.at("not_searched"))
         searched = field.at("n_series").value - sum(refused.values())
         if searched < 0:
-            field.at("not_searched").refuse("of at most all series")
-        # Of a series only whether it was refused, and why, is known: one stands for all alike.
+            field.at("not_searched").refuse("at most the number of series in all")
+        # Only the reason of a refusal is known: series with the same reason share an entry.
         kinds = {**refused, "": searched}
         steps = {why: Absent("the steps of single series", _REMEDY, refused=why) for why in kinds}
         return {"series_steps": tuple(steps[why] for why, n in kinds.items() for _ in range(n))}
@@ -231,17 +231,17 @@ class GroupHalfLife(Document):
     Attributes
     ----------
     key : dict
-        Values of the keys; empty where all series are one group.
+        Values of the keys; empty if all series are one group.
     panel : Panel
     threshold : Threshold
         The calibrated error, and the error at which it has doubled.
     estimates : tuple of HalfLife
     steps : tuple of ReleaseStep
-        By release, in their order.
+        By release, in order.
     series_steps : tuple of Steps
         Of each series of the panel.
     expiry : dict of Clock to Expiry
-        When each series expired; empty where there is no threshold.
+        When each series expired; empty without a threshold.
     trajectory : Trajectory
         Errors by releases since calibration.
     variogram : Variogram or None
@@ -269,13 +269,31 @@ class GroupHalfLife(Document):
     notes: tuple[str, ...]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one mapping per estimate, as documents list them; what is endless is inf."""
+        """Return one mapping per estimate, with the keys of documents; endless times are inf.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> versions = [f"1.{i}" for i in range(6)]
+        >>> half_lives = ec.half_life({"version": versions, "measured": [4.0] * 3 + [9.0] * 3})
+        >>> {row["method"]: row["half_life"] for row in half_lives.groups[0].rows()}["expiry"]
+        3.0
+        """
         rows = [(_Row.of(self, one).to_dict(), one) for one in self.estimates]
         ends = ("half_life", "low", "high")
         return [row | {name: getattr(one, name) for name in ends} for row, one in rows]
 
     def estimate(self, method: str, clock: Clock) -> HalfLife | None:
-        """Return the estimate by one method on one clock, if there is one."""
+        """Return the estimate by a method on a clock; None without one.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> versions = [f"1.{i}" for i in range(6)]
+        >>> half_lives = ec.half_life({"version": versions, "measured": [4.0] * 3 + [9.0] * 3})
+        >>> half_lives.groups[0].estimate("expiry", "releases").half_life
+        3.0
+        """
         for estimate in self.estimates:
             if (estimate.method, estimate.unit) == (method, clock):
                 return estimate
@@ -329,8 +347,8 @@ class HalfLives(Shown, Document):
     noise : NoiseFloor
         Of the measurements of the whole history.
     environment : tuple of Attribution
-        Steps over the dates of validation, and whether software or machine is behind them; empty
-        where no version was validated again on another date.
+        Steps by date of validation, and whether software or environment caused them; empty if no
+        version was validated again on another date.
     dropped : tuple of Dropped
     notes : tuple of str
     """
@@ -357,11 +375,29 @@ class HalfLives(Shown, Document):
     seed: Count
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one mapping per estimate, as ``errcomp halflife fit --json`` prints them."""
+        """Return one mapping per estimate, with the keys of ``errcomp halflife fit --json``.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> versions = [f"1.{i}" for i in range(6)]
+        >>> half_lives = ec.half_life({"version": versions, "measured": [4.0] * 3 + [9.0] * 3})
+        >>> half_lives.rows()[0]["unit"]
+        'releases'
+        """
         return [row for group in self.groups for row in group.rows()]
 
     def view(self) -> Report:
-        """Return what people see of it."""
+        """Return the report of the half-lives.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> versions = [f"1.{i}" for i in range(6)]
+        >>> half_lives = ec.half_life({"version": versions, "measured": [4.0] * 3 + [9.0] * 3})
+        >>> half_lives.view().verdicts[0].head
+        '3 releases [3, 3]'
+        """
         from errcomp.halflife.view.fit import half_lives_view
 
         return half_lives_view(self)

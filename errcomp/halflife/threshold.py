@@ -5,10 +5,10 @@ version. Noise of the measurement adds to every square, so its variance is subtr
 
 .. math:: \hat e_0^2 = \frac{1}{n} \sum_i e_i^2 - \frac{1}{n} \sum_i s_i^2
 
-It is a statement on these series: the interval holds what noise alone can do. How it would be on
-other series depends on the tails of their errors, which a few series do not tell: no interval for
-that kept its level in simulation (a chi-squared one of 20 series covers 96 % for normal errors,
-84 % for Student t of 5 and 82 % for Laplace errors).
+It is a statement about these series: the interval covers the effect of noise alone. The error on
+other series depends on the tails of their errors, which a few series do not show: no interval for
+it kept its level in simulation (a chi-squared one of 20 series covers 96 % for normal errors, 84 %
+for Student t of 5 and 82 % for Laplace errors).
 
 Coverage at a nominal 95 %, simulated with 2000 sets of series each: 94 to 96 % for normal, equal,
 and heavy-tailed errors of 1 to 5 times the noise, 1 to 200 series, degrees of freedom from 2.
@@ -28,15 +28,15 @@ from errcomp.errors import InputError, describe_names
 from errcomp.halflife.panel import Panel, check_level
 from errcomp.results import format_fraction
 
-__all__ = ["ASSUMED_ERROR", "Threshold", "check_level", "doubling_threshold"]
+__all__ = ["ASSUMED_ERROR", "Threshold", "doubling_threshold"]
 
-#: Relative error taken where predictions are the first measurements and none is given.
+#: Relative error assumed if predictions are the first measurements and no error is given.
 ASSUMED_ERROR = 0.05
 #: Drift that doubles an error it is independent of: sqrt(e0² + drift²) = 2·e0.
 _DRIFT = math.sqrt(3)
-#: Above this noncentrality a sum of squares is taken by its root.
+#: Above this noncentrality the root of a sum of squares is treated as normal.
 _LARGE = 1e4
-#: Points at which the distribution of an estimated variance is looked at.
+#: Points at which the distribution of an estimated variance is evaluated.
 _NODES = 40
 _TINY = 1e-12
 
@@ -50,20 +50,20 @@ class Threshold(Document):
     error : float
         The calibrated error e0.
     low, high : float or None
-        Bounds of e0; None where it was given or assumed, or the noise is not known.
+        Bounds of e0; None if it was given or assumed, or if the noise is unknown.
     level : float
         Nominal coverage of the bounds.
     value : float or None
-        A series has expired where ``|error| >= value``; None where refused.
+        A series has expired if ``|error| >= value``; None if refused.
     factor : float
-        value / error: 2 where errors include that of the model, √3 where they start from 0.
+        value / error: 2 if errors include that of the model, √3 if they start from 0.
     source : {"given", "measured", "assumed"}
     n_series : int
-        Series behind it; 0 where it was given or assumed.
+        Number of series it was estimated from; 0 if it was given or assumed.
     refused : str
         Why there is no value; empty otherwise.
     notes : tuple of str
-        What a reader must know.
+        Remarks for the reader.
     """
 
     error: Annotated[Log, Undefined]
@@ -85,15 +85,15 @@ def doubling_threshold(
 
     Definition: :math:`2 e_0` where errors include that of the model; :math:`\sqrt 3 e_0` where the
     panel is frozen at first measurements, because drift and error of the model are independent.
-    Refused where e0 cannot be told from noise at `level`. Misleads where the first rows were used
-    to fit the model: e0 is then too small, and expires too early.
+    Refused if e0 is not distinguishable from noise at `level`. Misleads if the first rows were used
+    to fit the model: e0 is then too small, and series expire too early.
 
     Parameters
     ----------
     panel : Panel
     error : float, optional
-        Relative calibrated error as promised, 0.05 for 5 %; log(1 + error) is used. Without it, it
-        is estimated from the first rows, or assumed as 5 % where these are 0 by construction.
+        Promised relative error at calibration, 0.05 for 5 %; log(1 + error) is used. By default it
+        is estimated from the first rows, or assumed to be 5 % if these are 0 by construction.
     level : float
         Coverage of the bounds of e0.
 
@@ -104,8 +104,8 @@ def doubling_threshold(
     Raises
     ------
     InputError
-        `error` is not positive and finite, `level` is not between 0 and 1, the panel has no series
-        or a first error that is not finite.
+        `error` is not positive and finite, `level` is not between 0 and 1, the panel has no series,
+        or a first error is not finite.
 
     References
     ----------
@@ -114,7 +114,7 @@ def doubling_threshold(
 
     Examples
     --------
-    >>> from errcomp.halflife.panel import Panel, check_level
+    >>> from errcomp.halflife.panel import Panel
     >>> panel = Panel(
     ...     versions=("1.0", "1.1"),
     ...     months=np.array([0.0, 3.0]),
@@ -127,10 +127,10 @@ def doubling_threshold(
     ...     noise_df=np.array([8.0, 8.0]),
     ...     frozen_at_first=False,
     ... )
-    >>> found = doubling_threshold(panel)
-    >>> round(found.error, 4), round(found.value, 4), found.source
+    >>> threshold = doubling_threshold(panel)
+    >>> round(threshold.error, 4), round(threshold.value, 4), threshold.source
     (0.049, 0.098, 'measured')
-    >>> round(found.low, 3), round(found.high, 3)
+    >>> round(threshold.low, 3), round(threshold.high, 3)
     (0.034, 0.064)
     """
     check_level(level)
@@ -144,8 +144,9 @@ def doubling_threshold(
         return _fixed(math.log1p(error), factor, level, "given")
     if panel.frozen_at_first:
         note = (
-            f"The calibrated error was assumed to be {format_fraction(ASSUMED_ERROR)}: there are "
-            "no predictions to tell it. Give error= (--error) if the model promises another one."
+            f"Without predictions, the error at calibration is assumed to be "
+            f"{format_fraction(ASSUMED_ERROR)}. Give the promised error (error=, --error) if it "
+            "differs."
         )
         return _fixed(math.log1p(ASSUMED_ERROR), factor, level, "assumed", note)
     return _measured(panel, factor, level)
@@ -161,7 +162,7 @@ def _measured(panel: Panel, factor: float, level: float) -> Threshold:
     """Estimate e0 from the first row of each series."""
     n = panel.n_series
     if not n:
-        raise InputError("the panel has no series: no error at calibration can be told.")
+        raise InputError("the panel has no series. Give a panel with one series or more.")
     first = panel.starts[:-1]
     errors, sd, df = panel.error[first], panel.sd[first], panel.noise_df
     if not np.isfinite(errors).all():
@@ -177,8 +178,7 @@ def _measured(panel: Panel, factor: float, level: float) -> Threshold:
     notes = []
     if not known.all():
         notes.append(
-            f"The noise of {n - known.sum()} of {n} series is not known; it was taken to be that "
-            "of the others."
+            f"The noise of {n - known.sum()} of {n} series is unknown; that of the others is used."
         )
     noise = _Noise.of(sd[known], df[known], n)
     e0 = math.sqrt(max(square - noise.total / n, 0.0))
@@ -186,8 +186,8 @@ def _measured(panel: Panel, factor: float, level: float) -> Threshold:
     if _upper_tail(n * square, 0.0, noise) > 1 - level:
         seen, alone = (_percent(math.sqrt(value)) for value in (square, noise.total / n))
         refused = (
-            f"the error at calibration, {_percent(e0)}, cannot be told from noise of the "
-            f"measurement: first errors are {seen} (RMS), and noise alone makes {alone}. Give the "
+            f"the error at calibration, {_percent(e0)}, is not distinguishable from measurement "
+            f"noise: first errors are {seen} (RMS), and noise alone gives {alone}. Give the "
             "promised error (error=, --error), or repeat the measurements."
         )
     low, high = _bounds(n * square, noise, level)
@@ -211,8 +211,8 @@ def _percent(log_error: float) -> str:
 
 def _at_face_value(e0: float, factor: float, level: float, n: int) -> Threshold:
     note = (
-        "The noise of the measurement is not known: it is part of the calibrated error, which "
-        "has no interval."
+        "The measurement noise is unknown. The error at calibration includes it, and has no "
+        "interval."
     )
     refused = (
         "" if e0 else "all errors at calibration are 0. Give the promised error (error=, --error)."
@@ -223,7 +223,7 @@ def _at_face_value(e0: float, factor: float, level: float, n: int) -> Threshold:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Noise:
-    """Noise in a sum of squares: as much as `terms` squares of variance `unit` have.
+    """Noise in a sum of squares, equal to that of `terms` squares of variance `unit`.
 
     The variances of many series are matched in their sum and in the sum of their squares.
     """
@@ -234,10 +234,10 @@ class _Noise:
 
     @classmethod
     def of(cls, sd: NDArray[np.float64], df: NDArray[np.float64], n: int) -> _Noise:
-        """Match n series, of which some have a known noise; `unit` is spread as its df say."""
+        """Match n series, some with a known noise; the spread of `unit` follows from its df."""
         from scipy import stats
 
-        # A noise of 0 is a tiny one: everything below divides by it.
+        # A noise of 0 is replaced by a tiny one: everything below divides by it.
         square = np.maximum(sd, _TINY) ** 2
         two, four, behind = square.sum(), np.sum(square**2), np.sum(square**2 / df)
         nodes = (np.arange(_NODES) + 0.5) / _NODES
@@ -248,7 +248,7 @@ class _Noise:
 
 
 def _upper_tail(squares: float, true: float, noise: _Noise) -> float:
-    """Return P(sum of squares >= `squares`) where the sum of true squares is `true`."""
+    """Return P(sum of squares >= `squares`) if the sum of true squares is `true`."""
     from scipy import stats
 
     shift = true / noise.unit
@@ -259,7 +259,7 @@ def _upper_tail(squares: float, true: float, noise: _Noise) -> float:
 
 
 def _bounds(squares: float, noise: _Noise, level: float) -> tuple[float, float]:
-    """Return bounds of the sum of true squares; 0 where noise alone explains what was seen."""
+    """Return bounds of the sum of true squares; 0 if noise alone explains the observed sum."""
     from scipy.optimize import brentq
 
     top = math.sqrt(squares) + math.sqrt(noise.total) + 1e-300

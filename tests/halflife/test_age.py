@@ -47,7 +47,7 @@ def test_a_step_over_several_releases_is_left_out_and_counted():
     drifts = drift_by_age(panel_of(rows, version=[[2, 5, 6], [2, 3], [2, 4]]))
     assert [(drift.age, drift.n, drift.n_longer) for drift in drifts] == [(0, 1, 2), (3, 1, 0)]
     assert [drift.median for drift in drifts] == pytest.approx([0.1, 0.1])
-    with pytest.raises(InputError, match="all 1 steps of series go over several releases"):
+    with pytest.raises(InputError, match="all 1 differences span several releases"):
         drift_by_age(panel_of([[0, 1]], version=[[0, 2]]))
 
 
@@ -107,7 +107,7 @@ def test_bad_input():
     panel = panel_of([[0, 1], [0, 1]])
     with pytest.raises(InputError, match="workloads must be 2 names"):
         drift_by_age(panel, workloads=["a"])
-    with pytest.raises(InputError, match="first must be 2 whole numbers"):
+    with pytest.raises(InputError, match="first must be 2 positions"):
         drift_by_age(panel, first=[0.0, 0.0])
     with pytest.raises(InputError, match="either workloads or first"):
         drift_by_age(panel, first=[0, 0], workloads=["a", "b"])

@@ -58,7 +58,7 @@ def test_new_validations_without_a_figure_are_told() -> None:
     both["measured"] = [*both["measured"][:6], *[None] * 6]
     with pytest.raises(InputError, match="all versions.*1.9; 6 new validations left out: no meas"):
         check_validation(HISTORY, History(both, unit="ms"))
-    with pytest.raises(InputError, match="no validations to work on .6 dropped: no measurement"):
+    with pytest.raises(InputError, match="no usable validations .6 dropped: no measurement"):
         check_validation(HISTORY, {**new, "measured": [None] * 6})
     # Blanks of the history count no more than their rows.
     old = rows(0, 10)
@@ -108,10 +108,10 @@ def test_an_order_that_was_given_goes_on() -> None:
     ("new", "message"),
     [
         (History(rows(9, 10, seed=1), unit="ms"), "has all versions of the new table"),
-        (History(rows(10, 11), unit="us"), "its unit is us, that of the history ms"),
+        (History(rows(10, 11), unit="us"), "the unit is us, but ms in the history"),
         (
             History({**rows(10, 11), "shape": [[1]] * 6, "series": list("abcdef")}, unit="ms"),
-            "its columns are not those of the history",
+            "columns do not match those of the history",
         ),
     ],
 )

@@ -12,6 +12,7 @@ import pytest
 from errcomp.errors import InputError
 from errcomp.halflife.steps.environment import attribute_steps, attribute_steps_of
 from errcomp.tables import History
+from errcomp.tables.table import Behind
 
 
 def values(levels, seed=0, sd=0.01):
@@ -30,6 +31,23 @@ def only(causes):
 # One series
 
 
+def test_rows_of_several_measurements_count_as_often():
+    version, level = ["1", "1", "2", "2", "2", "2", "3", "3"], values([0] * 4 + [0.5] * 4)
+    when = [str(day) for day in days(8)]
+    columns = {"series": ["a"] * 16, "version": np.repeat(version, 2), "date": np.repeat(when, 2)}
+    # Of each date two measurements that are alike, and five others.
+    measured = np.exp((level[:, None] + [0.0, 0.2]).ravel())
+    n = np.tile([2, 5], 8)
+    known = History({**columns, "measured": measured})
+    known.behind = Behind(n, np.zeros(16), np.zeros(16, dtype=bool))
+    each = {name: np.repeat(column, n) for name, column in columns.items()}
+    single = History({**each, "measured": np.repeat(measured, n), "repeat": [*range(7)] * 8})
+    found, expected = only(attribute_steps_of(known)), only(attribute_steps_of(single))
+    assert found.step.size == pytest.approx(expected.step.size)
+    assert found.step.before == pytest.approx(expected.step.before)
+    assert (found.verdict, found.reason) == (expected.verdict, expected.reason)
+
+
 def test_same_version_on_both_sides_is_the_environment():
     version = ["1", "1", "2", "2", "2", "2", "3", "3"]
     cause = only(attribute_steps(["a"] * 8, version, days(8), values([0] * 4 + [0.5] * 4)))
@@ -39,7 +57,7 @@ def test_same_version_on_both_sides_is_the_environment():
     assert cause.moved_low < cause.moved < cause.moved_high
     assert cause.moved == pytest.approx(0.5, abs=0.03)
     assert cause.n_versions == 1
-    assert "under one version moved" in cause.reason
+    assert "versions validated on both sides changed" in cause.reason
 
 
 def test_old_versions_that_moved_after_it_are_the_environment():
@@ -77,7 +95,7 @@ def test_calm_reruns_at_other_dates_speak_for_the_software():
     version = list("11223344")
     cause = only(attribute_steps(["a"] * 8, version, days(8), values([0] * 4 + [0.5] * 4)))
     assert cause.verdict == "software"
-    assert cause.reason == "4 re-runs of a version at other dates did not move"
+    assert cause.reason == "4 re-runs of a version at other dates did not change"
 
 
 def test_reruns_that_moved_elsewhere_in_the_series_do_not():
@@ -144,7 +162,7 @@ def test_others_that_moved_under_one_version_are_the_environment():
     rows = others(["9"] * 8, values([0] * 4 + [0.2] * 4, 1))
     cause = with_others(rows)
     assert (cause.verdict, cause.n_elsewhere, cause.n_elsewhere_moved) == ("environment", 3, 3)
-    assert cause.reason == "3 of 3 other series moved under one version"
+    assert cause.reason == "3 of 3 other series changed under one version"
     # On another machine, or with too few of them, they say nothing.
     elsewhere = with_others(rows, machine=["x"] * 8 + ["y"] * 24)
     assert (elsewhere.verdict, elsewhere.n_elsewhere) == ("cannot be told", 0)
@@ -207,14 +225,14 @@ def test_dates_as_text_and_times_and_numbers():
         ({"value": [0, 0, np.nan, 1]}, "value must be finite, got nan in row 2"),
         ({"value": ["a"] * 4}, "value must be numbers"),
         ({"value": [[0.0] * 4]}, "value must have 1 dimension, got 2"),
-        ({"series": ["a"] * 3}, "series must be 4, one a value"),
-        ({"version": ["a"] * 3}, "version must be 4, one a value"),
-        ({"date": days(3)}, "date must be 4, one a value"),
+        ({"series": ["a"] * 3}, "series must have 4 entries, one per value"),
+        ({"version": ["a"] * 3}, "version must have 4 entries, one per value"),
+        ({"date": days(3)}, "date must have 4 entries, one per value"),
         ({"date": np.array(["2026-01-01", "NaT"] * 2, dtype="M8[D]")}, "missing in rows 1, 3"),
         ({"date": [0, 1, np.inf, 2]}, "date must be finite, got inf in row 2"),
         ({"date": ["soon"] * 4}, "date must be dates or numbers"),
         ({"machine": ["x", "x", "y", "y"]}, "series 'a' is on several machines"),
-        ({"machine": ["x"]}, "machine must be 4, one a value"),
+        ({"machine": ["x"]}, "machine must have 4 entries, one per value"),
     ],
 )
 def test_bad_input(given, message):

@@ -91,7 +91,7 @@ def test_without_repeats_software_and_machine_cannot_be_told_apart() -> None:
     alone = {name: [values[i] for i in once] for name, values in rows.items() if name != "repeat"}
     half_lives = half_life(alone, error=0.1)
     assert any(
-        "cannot be told apart" in note for note in (*half_lives.notes, *half_lives.noise.notes)
+        "cannot be distinguished" in note for note in (*half_lives.notes, *half_lives.noise.notes)
     )
     assert half_lives.groups[0].panel.n_series == 20
 
@@ -158,7 +158,7 @@ def test_progress_is_reported() -> None:
     ("options", "message"),
     [
         ({"by": "measured_by"}, "no column 'measured_by'"),
-        ({"by": "version"}, "differs within a series"),
+        ({"by": "version"}, "varies within a series"),
         ({"by": "method"}, "cannot group by 'method'"),
         ({"error": -0.1}, "error"),
         ({"level": 1.0}, "level"),
@@ -214,7 +214,7 @@ def test_series_that_are_not_counted_are_told_with_how_many_there_are() -> None:
         },
         error=0.1,
     )
-    left_out = "1 of 3 series not counted in when half expire: surely beyond the threshold"
+    left_out = "1 of 3 series not counted for the median survival: clearly beyond the threshold"
     assert any(note.startswith(left_out) for note in half_lives.groups[0].notes)
 
 

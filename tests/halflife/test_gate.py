@@ -110,7 +110,7 @@ def test_no_noise_at_all_is_believed_only_where_it_was_given():
     assert exact.outcome == "regression"
     assert check(panel_of_rows([0.1, 0.1, 0.1], 0.0, np.inf)).p[0] == 1
     estimated = check(panel_of_rows([0.1, 0.1, 0.2], 0.0, 5))
-    assert estimated.why[0] == "its repeats are all equal, which rounding explains"
+    assert estimated.why[0] == "noise unknown: all repeats are equal (rounded)"
     assert estimated.outcome == "cannot be told"
     assert not estimated.passed
 
@@ -118,6 +118,7 @@ def test_no_noise_at_all_is_believed_only_where_it_was_given():
 # Many series, many looks
 
 
+@pytest.mark.extras
 def test_holm_is_that_of_statsmodels():
     multitest = pytest.importorskip("statsmodels.stats.multitest")
     p = np.random.default_rng(3).random(30) ** 3
@@ -287,9 +288,9 @@ def test_a_step_in_one_baseline_does_not_blind_the_others():
 
 def test_noise_that_is_not_known():
     two = check(panel_of_rows([0.0, 0.5]))
-    assert two.why[0] == "one version in the baseline and no repeats to tell the noise"
+    assert two.why[0] == "noise unknown: one version in the baseline and no repeats"
     equal = check(panel_of_rows([0.1, 0.1, 0.1, 0.5]))
-    assert equal.why[0] == "all values of the baseline are equal and the noise is not known"
+    assert equal.why[0] == "all values of the baseline are equal and the noise is unknown"
     assert {two.outcome, equal.outcome} == {"cannot be told"}
     assert np.isnan(equal.p).all()
     assert equal.shift[0] == pytest.approx(0.4)
@@ -353,27 +354,27 @@ def test_result_is_json():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"version": "9"}, "there is no version '9'; there are 1.0, 1.1"),
-        ({"version": "1.0"}, "version 1.0 is the first: there is nothing to compare it with"),
+        ({"version": "9"}, "unknown version '9'. Versions: 1.0, 1.1"),
+        ({"version": "1.0"}, "version 1.0 is the first: no earlier version to compare it with"),
         ({"alpha": 0.0}, "alpha must be between 0 and 1"),
-        ({"look": 0}, "look must be a whole number from 1 on"),
-        ({"look": 1.5}, "look must be a whole number from 1 on"),
-        ({"look": True}, "look must be a whole number from 1 on"),
+        ({"look": 0}, "look must be a whole number, 1 for the first"),
+        ({"look": 1.5}, "look must be a whole number, 1 for the first"),
+        ({"look": True}, "look must be a whole number, 1 for the first"),
         ({"margin": -0.1}, "margin must be 0 or larger"),
         ({"margin": np.nan}, "margin must be 0 or larger"),
-        ({"promised": 0.0}, "promised must be errors on the log scale, above 0"),
+        ({"promised": 0.0}, "promised must be positive finite errors"),
         ({"promised": [0.1, 0.1]}, "one for each of the 6 series"),
-        ({"since": 0.5}, "since must be positions of versions, whole numbers"),
-        ({"since": [0, 1]}, "since must be positions of versions, whole numbers"),
-        ({"groups": ["a"]}, "groups must be 6 names, one a series, got 1"),
-        ({"reference": np.zeros(3)}, "reference and predictor go together"),
+        ({"since": 0.5}, "since must be positions of versions"),
+        ({"since": [0, 1]}, "since must be positions of versions"),
+        ({"groups": ["a"]}, "groups must be 6 names, one per series, got 1"),
+        ({"reference": np.zeros(3)}, "reference and predictor must be given together"),
         (
             {"reference": np.zeros(3), "predictor": np.zeros(3)},
             "reference and predictor must have 20 values",
         ),
         (
             {"reference": np.zeros(20), "predictor": np.zeros(20)},
-            "not so in 3 series: op0, op2, op4",
+            "they do not in 3 series: op0, op2, op4",
         ),
     ],
 )
@@ -390,7 +391,8 @@ def test_a_version_without_validations():
 
 @pytest.mark.shared
 def test_operators_that_onnx_runtime_changed_are_blamed(shared_data):
-    pl = pytest.importorskip("polars")
+    import polars as pl
+
     from errcomp.halflife.panel import panel_of
     from errcomp.tables import History
 

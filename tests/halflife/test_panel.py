@@ -92,7 +92,7 @@ def test_series_of_one_version_are_left_out_and_counted():
     ]
     assert datadata.series.tolist() == [0]
     assert (
-        "1 of 3 versions were validated in none of these series; they count as"
+        "1 of 3 versions were not validated in any of these series; they still count"
         in (datadata.notes[-1])
     )
     assert datadata.panel.version.tolist() == [0, 1]
@@ -122,15 +122,15 @@ def test_months_since_the_first_version():
 @pytest.mark.parametrize(
     ("released", "note"),
     [
-        (["2024-01-01", None, "2025-01-01"], "1 of 3 versions have no date, '1.1' for one"),
+        (["2024-01-01", None, "2025-01-01"], "1 of 3 versions have no date, e.g. '1.1'"),
         (None, None),
     ],
 )
 def test_no_clock_without_dates(released, note):
     datadata = panel_of(History({**DATED, "released": released}))
     assert np.isnan(datadata.panel.months).all()
-    assert [n for n in datadata.notes if "clock" in n] == (
-        [f"no clock in months: {note}"] if note else []
+    assert [n for n in datadata.notes if "in months" in n] == (
+        [f"no half-lives in months: {note}"] if note else []
     )
 
 
@@ -141,8 +141,8 @@ def test_no_clock_where_time_runs_backwards():
     datadata = panel_of(table)
     assert np.isnan(datadata.panel.months).all()
     assert (
-        "no clock in months: by its date 2.0 comes before 1.1, by the order of versions after it"
-        in datadata.notes
+        "no half-lives in months: by date 2.0 comes before 1.1, but after it in the order of "
+        "versions" in datadata.notes
     )
 
 
@@ -150,14 +150,16 @@ def test_clusters_are_values_of_a_key():
     model = ["x"] * 5 + ["y"] * 2
     assert panel_of(history(model=model), cluster="model").panel.clusters.tolist() == [0, 1]
     assert panel_of(history(model=["x"] * 7), cluster="model").panel.clusters.tolist() == [0, 0]
-    with pytest.raises(InputError, match=r"h\.csv: series 'a' has several values of version, whic"):
+    with pytest.raises(
+        InputError, match=r"h\.csv: cannot cluster by version: series 'a' has several values"
+    ):
         panel_of(history(), cluster="version")
     with pytest.raises(InputError, match="no column 'gpu'"):
         panel_of(history(), cluster="gpu")
 
 
 def test_one_version_or_none_twice():
-    with pytest.raises(InputError, match=r"h\.csv: all validations are of one version, '1': noth"):
+    with pytest.raises(InputError, match=r"h\.csv: all validations are of one version, '1'"):
         panel_of(history(version=["1"] * 7))
     with pytest.raises(InputError, match="all validations are of one version, '2'"):
         panel_of(history().where({"version": "2"}))
@@ -182,10 +184,10 @@ def test_notes_on_products_and_stacks():
         )
     )
     assert datadata.notes[1].startswith(
-        "the series fall into 2 groups that share no version: if they"
+        "the series form 2 groups without a common version. If these"
     )
     assert datadata.notes[2].startswith(
-        "1 times one series was validated under one version with sev"
+        "1 times a series was validated under one version with several"
     )
     assert datadata.noise.source == "none"
     # A stack that moves with the version is no second stack under it.
@@ -207,7 +209,9 @@ def test_mlperf_inference(shared_data):
     table = History(pl.read_csv(path, infer_schema_length=None), columns=columns, source="mlperf")
     assert (table.n, table.n_series, table.order_by) == (677, 195, "released")
     assert " ".join(table.versions) == "v0.7 v1.0 v1.1 v2.0 v2.1 v3.0 v3.1 v4.0 v4.1"
-    with pytest.raises(InputError, match="series '1201' has several values of system_name"):
+    with pytest.raises(
+        InputError, match="cannot cluster by system_name: series '1201' has several values"
+    ):
         panel_of(table, cluster="system_name")
     datadata = panel_of(table, cluster="submitter")
     assert (datadata.panel.n_series, len(datadata.panel.error), datadata.dropped) == (195, 677, ())
@@ -253,7 +257,9 @@ def test_a_simulator_over_its_own_commits(shared_data):
         "measured": "vllm_ms",
         "predicted": "sim_ms",
     }
-    message = "da26736bebe5, 5daddb21a545 have one release date, 2026-08-21; no version number: 301"
+    message = (
+        "da26736bebe5, 5daddb21a545 share one release date, 2026-08-21; not a version number: 301"
+    )
     with pytest.raises(InputError, match=message):
         History(frame, columns=columns)
     order = frame["commit"].unique(maintain_order=True).to_list()
@@ -265,7 +271,7 @@ def test_a_simulator_over_its_own_commits(shared_data):
     assert 0.03 < np.abs(split.predictor).max() < 0.031
     assert [d.n for d in datadata.dropped] == [33, 75]
     assert datadata.notes[1].startswith(
-        "122 predictions are compared with the measurement of an earl"
+        "122 predictions are compared with a measurement of an earlier"
     )
 
 
@@ -304,7 +310,7 @@ def test_db_benchmark(shared_data):
     # Re-runs of one version scatter between dates: the machine changed.
     assert datadata.noise.date_share > 0.4
     assert datadata.panel.n_series == 224
-    assert any("share no version" in note for note in panel_of(table).notes)
+    assert any("without a common version" in note for note in panel_of(table).notes)
 
 
 @pytest.mark.shared

@@ -142,13 +142,23 @@ def test_copies_in_a_cluster_tell_nothing_new():
 @pytest.mark.parametrize(
     ("left", "right", "law", "reason"),
     [
-        ([3, 3], [INF, INF], "exponential", "0 of 2 units expired; the exponential law needs 1"),
-        ([3, 3, 1], [4, 4, INF], "weibull", "2 of 3 units expired; the weibull law needs 3"),
-        ([2] * 6, [3] * 6, "weibull", "all units can have expired at once"),
-        ([2] * 6, [3] * 6, "log-normal", "all units can have expired at once"),
-        ([0] * 6, [3, 4, 5, 6, 3, 4], "exponential", "all units can have expired at once"),
-        ([0] * 6 + [3] * 4, [3] * 6 + [INF] * 4, "weibull", "do not tell the parameters"),
-        ([0] * 6 + [3] * 4, [3] * 6 + [INF] * 4, "log-normal", "do not tell the parameters"),
+        (
+            [3, 3],
+            [INF, INF],
+            "exponential",
+            "0 of 2 units expired; the exponential distribution needs 1",
+        ),
+        (
+            [3, 3, 1],
+            [4, 4, INF],
+            "weibull",
+            "2 of 3 units expired; the weibull distribution needs 3",
+        ),
+        ([2] * 6, [3] * 6, "weibull", "all units may have expired at the same time"),
+        ([2] * 6, [3] * 6, "log-normal", "all units may have expired at the same time"),
+        ([0] * 6, [3, 4, 5, 6, 3, 4], "exponential", "all units may have expired at the same time"),
+        ([0] * 6 + [3] * 4, [3] * 6 + [INF] * 4, "weibull", "do not determine the parameters"),
+        ([0] * 6 + [3] * 4, [3] * 6 + [INF] * 4, "log-normal", "do not determine the parameters"),
         ([0, 0, 0, 1e30, 1e30, 1e30], [1e-30] * 3 + [INF] * 3, "weibull", "too far apart"),
     ],
 )
@@ -156,7 +166,7 @@ def test_refused_with_numbers(left, right, law, reason):
     fit = fit_law(left, right, law)
     assert reason in fit.refused
     assert (fit.median, fit.low, fit.high, fit.sigma, fit.aic) == (None,) * 5
-    with pytest.raises(InputError, match=f"the {law} law was not fitted"):
+    with pytest.raises(InputError, match=f"the {law} distribution was not fitted"):
         fit.survival(1.0)
 
 

@@ -171,7 +171,9 @@ def test_too_short_is_refused(n):
     assert result.p is None
     assert f"{n} value" in result.refused
     assert result.unseen == n
-    assert find_steps([0.0, 1.0] * 3, min_segment=4).refused.endswith("need 8 at least")
+    assert find_steps([0.0, 1.0] * 3, min_segment=4).refused.endswith(
+        "needs at least 8 (4 before and 4 after a step)"
+    )
 
 
 # Noise known from repeats
@@ -183,7 +185,7 @@ def test_known_noise_finds_what_the_series_alone_cannot():
     result = find_steps(x, sd=0.02, df=np.inf)
     assert [step.at for step in result.steps] == [2]
     # One split, noise exact: a z-test.
-    assert result.p == pytest.approx(2 * stats.norm.sf(0.25 / 0.02), rel=0.2)
+    assert result.p == pytest.approx(2 * stats.norm.sf(0.25 / 0.02), rel=0.1, abs=0)
     assert (result.sd, result.df) == (0.02, np.inf)
     assert result.to_dict()["df"] is None
 
@@ -361,8 +363,8 @@ def test_segments_tabulated():
         ({"values": [[1, 2]]}, "values must have 1 dimension, got 2"),
         ({"values": [1, np.nan, 2, np.inf]}, "values must be finite, got nan in rows 1, 3"),
         ({"values": ["a"]}, "values must be numbers"),
-        ({"sd": 0.1}, "sd and df belong together, got sd=given, df=0"),
-        ({"df": 3}, "sd and df belong together, got sd=None, df=3"),
+        ({"sd": 0.1}, "sd and df must be given together, got sd=given, df=0."),
+        ({"df": 3}, "sd and df must be given together, got sd=None, df=3."),
         ({"sd": 0.1, "df": -1}, "df must be 0 or more, got -1"),
         ({"sd": 0.1, "df": math.nan}, "df must be 0 or more, got nan"),
         ({"sd": 0.1, "df": True}, "df must be 0 or more, got True"),
@@ -374,7 +376,7 @@ def test_segments_tabulated():
         ({"alpha": True}, "alpha must be between 0 and 1"),
         ({"min_segment": 1}, "min_segment must be one of 2, 3, 4"),
         ({"min_segment": True}, "min_segment must be one of"),
-        ({"labels": ["a"]}, "labels must be 5, one a value, got 1"),
+        ({"labels": ["a"]}, "labels must be 5 names, one per value, got 1"),
     ],
 )
 def test_bad_input(given, message):

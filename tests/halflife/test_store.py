@@ -130,7 +130,7 @@ def test_histories_are_apart(place: str) -> None:
         )
         assert store.load(name="a").n == 2
         assert store.load(name="c").n == 1
-        with pytest.raises(InputError, match="there is no history 'B' in it. Histories: a, b, c"):
+        with pytest.raises(InputError, match="unknown history 'B'. Histories: a, b, c"):
             store.load(name="B")
 
 
@@ -155,8 +155,8 @@ def test_a_validation_that_is_there_is_refused_or_skipped(place: str) -> None:
         both = pl.concat([more()[:1], checked(), more()[1:]])
         with pytest.raises(
             InputError,
-            match=r"duplicate validations: 6 of 8 are there already \(rows 2, 3, 4 \(and 3 more\)\)"
-            r". Nothing was added.*skip_known=True \(--skip-known\)",
+            match=r"duplicate validations: 6 of 8 are already in the store "
+            r"\(rows 2, 3, 4 \(and 3 more\)\). Nothing was added.*skip_known=True \(--skip-known\)",
         ):
             store.add(both)
         assert store.load().n == 6
@@ -211,11 +211,11 @@ def test_identity_depends_on_what_makes_a_validation(
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"measured": 11.0}, r"\(measured 10.0 in the store against 11.0 in row 1\)"),
-        ({"predicted": 1.0}, r"\(predicted 10.5 in the store against 1.0 in row 1\)"),
-        ({"measured_spread": None}, r"\(measured_spread 0.01 in the store against None in row 1\)"),
-        ({"n_repeats": 3}, r"\(n_repeats 25 in the store against 3 in row 1\)"),
-        ({"status": "ok"}, r"\(status None in the store against ok in row 1\)"),
+        ({"measured": 11.0}, r"the store has measured 10.0, row 1 has 11.0\)"),
+        ({"predicted": 1.0}, r"the store has predicted 10.5, row 1 has 1.0\)"),
+        ({"measured_spread": None}, r"the store has measured_spread 0.01, row 1 has None\)"),
+        ({"n_repeats": 3}, r"the store has n_repeats 25, row 1 has 3\)"),
+        ({"status": "ok"}, r"the store has status None, row 1 has ok\)"),
     ],
 )
 def test_another_value_is_refused(place: str, changed: dict[str, Any], message: str) -> None:
@@ -223,7 +223,7 @@ def test_another_value_is_refused(place: str, changed: dict[str, Any], message: 
         store.add(more())
         for skip in (False, True):
             with pytest.raises(
-                InputError, match=f"rows 1, 2 are there already with another.*{message}"
+                InputError, match=f"rows 1, 2 are in the store with other values.*{message}"
             ):
                 store.add(more(**changed), skip_known=skip)
         assert store.load().n == 2
@@ -235,7 +235,7 @@ def test_repeats_without_a_number_come_together(place: str) -> None:
         assert store.add(repeats) == Added(3, 0)
         assert store.load().measured.tolist() == [1.0, 1.1, 1.2]
         assert store.add(repeats[[2, 0]], skip_known=True) == Added(0, 2)
-        with pytest.raises(InputError, match="with another value.*a number in a column repeat"):
+        with pytest.raises(InputError, match="with other values.*a number in a column repeat"):
             store.add(repeats.with_columns(measured=pl.Series([1.2, 1.0, 1.3])), skip_known=True)
         assert store.add(repeats.with_columns(repeat=pl.Series([7, 8, 9]))) == Added(3, 0)
         assert store.load().native["repeat"].to_list() == [None, None, None, 7, 8, 9]
@@ -259,7 +259,7 @@ def test_what_history_refuses_is_not_written(place: str) -> None:
 def test_one_bad_row_of_many_leaves_nothing(place: str) -> None:
     with HistoryStore(place) as store:
         store.add(checked())
-        with pytest.raises(InputError, match="already with another value"):
+        with pytest.raises(InputError, match="in the store with other values"):
             store.add(pl.concat([more(), checked()[:1].with_columns(measured=pl.lit(7.0))]))
         stored = store.list()[0]
         assert (stored.validations, stored.versions) == (6, 3)
@@ -305,8 +305,8 @@ def test_a_release_date_that_differs_is_refused_and_one_that_lacked_is_added(pla
         assert store.load().order_by == "released"
         with pytest.raises(
             InputError,
-            match="version '1.9' was released 2025-12-01T00:00:00Z by the store and "
-            "2025-11-01T00:00:00Z by rows 1, 4. Fix",
+            match="conflicting release dates of version '1.9': 2025-12-01T00:00:00Z in the store, "
+            "2025-11-01T00:00:00Z in rows 1, 4. Fix",
         ):
             store.add(checked(op="Add", released=["2025-11-01", "2026-01-15", "2026-02-20"] * 2))
 
@@ -316,11 +316,11 @@ def test_columns_that_all_rows_need(place: str) -> None:
         store.add(checked())
         with pytest.raises(
             InputError,
-            match="the history 'default' has a column predicted and the table has none: all vali",
+            match="the history 'default' has a column predicted, but the table does not: either",
         ):
             store.add(more().drop("predicted"))
         with pytest.raises(
-            InputError, match="the table has a column series and the history 'default' has none"
+            InputError, match="the table has a column series, but the history 'default' does not"
         ):
             store.add(more(series="s"))
 
@@ -387,7 +387,7 @@ def test_validations_without_a_figure_are_kept_as_such(place: str) -> None:
         assert store.load(name="copy").native.equals(loaded.native)
         # A figure that comes later is another value.
         later = frame.with_columns(measured=pl.Series(["10", "10.5", "11", None, "1", "12"]))
-        with pytest.raises(InputError, match="rows 2, 5 are there already with another value"):
+        with pytest.raises(InputError, match="rows 2, 5 are in the store with other values"):
             store.add(later, skip_known=True)
         assert store.add(loaded.where({"op": loaded.column("op")[0]}), name="part").n < 6
 
@@ -500,7 +500,7 @@ def test_migrations(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("errcomp.halflife.store.database.SCHEMA", 3)
         steps: dict[int, Any] = {1: lambda connection: step(connection, "a"), 2: fails}
         monkeypatch.setattr("errcomp.halflife.store.database.MIGRATIONS", steps)
-        with pytest.raises(InputError, match="cannot be written|refuses it"):
+        with pytest.raises(InputError, match="cannot be written|refuses the request"):
             store.load()
         assert store._schema() == 1
         steps[2] = lambda connection: step(connection, "b")
@@ -515,10 +515,13 @@ def test_migrations(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("UPDATE errcomp_meta SET schema_version = 99", "newer errcomp .version 99.*Upgrade"),
-        ("DELETE FROM errcomp_meta", "does not say which version it has .got ..*Restore"),
-        ("INSERT INTO errcomp_meta VALUES (1)", "does not say which version it has"),
-        ("UPDATE errcomp_meta SET schema_version = 0", "does not say which version it has"),
+        (
+            "UPDATE errcomp_meta SET schema_version = 99",
+            "newer errcomp .its tables have version 99;.*Upgrade",
+        ),
+        ("DELETE FROM errcomp_meta", "does not have one version .got ..*Restore"),
+        ("INSERT INTO errcomp_meta VALUES (1)", "does not have one version"),
+        ("UPDATE errcomp_meta SET schema_version = 0", "does not have one version"),
     ],
 )
 def test_tables_of_an_unknown_version(place: str, statement: str, message: str) -> None:
@@ -541,7 +544,7 @@ def test_a_closed_store_is_not_used(place: str) -> None:
 
 @pytest.mark.parametrize("name", ["", " ", "a\nb", 3])
 def test_a_history_needs_a_name(place: str, name: Any) -> None:
-    with pytest.raises(InputError, match="needs a name"):
+    with pytest.raises(InputError, match="the name"):
         HistoryStore(place).add(checked(), name=name)
 
 

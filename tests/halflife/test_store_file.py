@@ -34,7 +34,9 @@ def test_the_first_addition_makes_the_file(tmp_path: Path) -> None:
     with HistoryStore(path) as store:
         assert repr(store) == f"HistoryStore({str(path)!r})"
         for use in (store.load, store.list):
-            with pytest.raises(InputError, match="no such store. `errcomp history add` makes one"):
+            with pytest.raises(
+                InputError, match="does not exist. Create it with `errcomp history add`"
+            ):
                 use()
         assert not path.exists()
         store.add(rows())
@@ -54,14 +56,14 @@ def test_an_empty_file_is_an_empty_store(tmp_path: Path) -> None:
     path = tmp_path / "empty.db"
     path.touch()
     store = HistoryStore(path)
-    with pytest.raises(InputError, match="no such store"):
+    with pytest.raises(InputError, match="the store does not exist"):
         store.list()
     # A writer that was killed before its first addition leaves a file without tables.
     with store._place.writing():
         pass
     assert path.stat().st_size > 0
     assert store.list() == ()
-    with pytest.raises(InputError, match="no history 'default' in it. Histories: none"):
+    with pytest.raises(InputError, match="unknown history 'default'. Histories: none"):
         store.load()
     assert store.add(rows()) == Added(3, 0)
 
@@ -92,8 +94,8 @@ def test_a_relative_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         ("a\0b", "needs the name of a file"),
         ("sqlite://", "PostgreSQL database"),
         ("mysql://me:secret@host/db", "PostgreSQL database .*, got mysql://…"),
-        ("{}/none/h.db", "there is no folder .*none. Make it"),
-        ("{}", "is a folder; name a file in it"),
+        ("{}/none/h.db", "the folder .*none does not exist. Create it"),
+        ("{}", "is a folder. Name a file in it"),
     ],
 )
 def test_names_that_no_store_can_have(tmp_path: Path, where: str, message: str) -> None:
@@ -105,7 +107,9 @@ def test_names_that_no_store_can_have(tmp_path: Path, where: str, message: str) 
 def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
     text, other = tmp_path / "table.csv", tmp_path / "other.db"
     text.write_text("version,measured\n1,2\n", encoding="utf-8")
-    with pytest.raises(InputError, match=r"table.csv: no history store: it is not an SQLite file"):
+    with pytest.raises(
+        InputError, match=r"table.csv: not a history store: it is not an SQLite file"
+    ):
         HistoryStore(text)
     connection = sqlite3.connect(other)
     connection.execute("CREATE TABLE mine (x)")
@@ -113,7 +117,7 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
     before = other.read_bytes()
     store = HistoryStore(other)
     for use in (store.load, store.list, lambda: store.add(rows())):
-        with pytest.raises(InputError, match="no history store: it holds the table mine. Name"):
+        with pytest.raises(InputError, match="not a history store: it has the table mine. Name"):
             use()
     assert other.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.db", "table.csv"]
@@ -239,6 +243,7 @@ add(2, "c")
 """
 
 
+@pytest.mark.core
 def test_a_disk_that_fails_while_it_is_written(tmp_path: Path) -> None:
     path = tmp_path / "h.db"
     done = subprocess.run(
@@ -293,6 +298,7 @@ def test_there_is_an_archive_of_every_version() -> None:
     ]
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize("make", [lambda: pytest.importorskip("pandas").DataFrame,
                                   lambda: pytest.importorskip("pyarrow").table])  # fmt: skip
 def test_frames_of_other_libraries(tmp_path: Path, make: Callable[[], Any]) -> None:
@@ -316,6 +322,7 @@ def test_frames_of_other_libraries(tmp_path: Path, make: Callable[[], Any]) -> N
         assert loaded["op"].to_list() == ["a", None, "c"]
 
 
+@pytest.mark.extras
 def test_mixed_values_of_another_library(tmp_path: Path) -> None:
     pandas = pytest.importorskip("pandas")
     data = {"version": "1", "measured": 1.0, "key": [1, "x", 2.5, None]}
@@ -327,10 +334,10 @@ def test_mixed_values_of_another_library(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (["a\0b", "c"], "key has a zero character in row 1, which no database"),
+        (["a\0b", "c"], "key has a zero character in row 1, which a database cannot"),
         ([1.5, float("inf")], "key is infinite in row 2. Fix"),
-        ([[1], [2]], "the values of key are List.*Give each part a column"),
-        ([b"a", b"b"], "the values of key are Binary"),
+        ([[1], [2]], "the values of key have the type List.*Give each part a column"),
+        ([b"a", b"b"], "the values of key have the type Binary"),
     ],
 )
 def test_values_that_cannot_be_stored(tmp_path: Path, column: list[Any], message: str) -> None:

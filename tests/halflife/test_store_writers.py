@@ -16,6 +16,8 @@ import pytest
 from errcomp.errors import InputError
 from errcomp.halflife.store import HistoryStore
 
+pytestmark = pytest.mark.core
+
 ROWS = 2000
 #: So many rows go to the database in one statement here, so that an addition has many.
 PART = 100
@@ -90,7 +92,7 @@ def stored(where: str) -> dict[int, int]:
     try:
         loaded = HistoryStore(where).load()
     except InputError as error:
-        if "no such store" in str(error) or "Histories: none" in str(error):
+        if "the store does not exist" in str(error) or "Histories: none" in str(error):
             return {}  # killed before the first was kept
         raise
     counts = loaded.native.group_by("batch").len()

@@ -118,8 +118,8 @@ def test_no_series_that_can_be_judged():
     half_lives = survival_half_lives(panel(np.ones((3, M))), 0.1, "releases")
     assert [h.method for h in half_lives] == ["turnbull", "exponential", "weibull", "log-normal"]
     for h in half_lives:
-        why = "3 series left out: surely beyond the threshold at its first version"
-        assert h.refused == f"no series can be judged ({why})."
+        why = "3 series left out: clearly beyond the threshold at its first version"
+        assert h.refused == f"no series can be evaluated ({why})."
         assert (h.half_life, h.n_series) == (None, 0)
         assert h.details["dropped"][0]["n"] == 3
 
@@ -147,7 +147,7 @@ def test_noise_can_leave_a_law_without_bounds():
     half_lives = survival_half_lives(panel(true, 0.02, seed=3), 0.1, "releases")
     weibull = half_lives[2]
     assert weibull.low is None or weibull.low == 1
-    assert half_lives[0].refused.endswith("noise leaves too much open.")
+    assert half_lives[0].refused.endswith("too few series, or too much noise.")
 
 
 def test_clusters_widen():
@@ -229,21 +229,21 @@ def test_time_ratio_of_copies_in_clusters():
 def test_time_ratio_refused_and_bad_input():
     expiry = expiry_of(panel(steps([3, 5, 99, 99])), 0.1, "releases")
     [ratio] = time_ratios(expiry, {"age": [1, 2, 3, 4]})
-    assert ratio.refused == "2 of 4 units expired; the weibull law needs 4 or more."
+    assert ratio.refused == "2 of 4 units expired; the weibull distribution needs 4 or more."
     assert ratio.ratio is None
     for covariates, message in (
         ({}, "there is no covariate"),
-        ({"age": [1, 2, 3]}, "age must be 4, one a series of the panel, got 3"),
-        ({"age": [1, 1, 1, 1]}, "age: the same for all series"),
+        ({"age": [1, 2, 3]}, "age must have 4 values, one per series of the panel, got 3"),
+        ({"age": [1, 1, 1, 1]}, "age: constant over all series"),
         ({"age": [1, np.nan, 2, 3]}, "age must be finite, got nan in series 2"),
     ):
         with pytest.raises(InputError, match=message):
             time_ratios(expiry, covariates)
     with pytest.raises(InputError, match="law must be one of"):
         time_ratios(expiry, {"age": [1, 2, 3, 4]}, law="cox")
-    with pytest.raises(InputError, match="no series that can be judged"):
+    with pytest.raises(InputError, match="no series that can be evaluated"):
         time_ratios(expiry.take(np.zeros(4, dtype=bool)), {"age": [1, 2, 3, 4]})
-    with pytest.raises(InputError, match="strata must be 4"):
+    with pytest.raises(InputError, match="strata must have 4 values"):
         half_lives_by(expiry, ["a"])
     with pytest.raises(InputError, match="level"):
         half_lives_of(expiry, level=0.0)

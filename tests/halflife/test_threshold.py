@@ -85,8 +85,8 @@ def test_error_within_noise_is_refused_with_the_numbers():
     assert limit.value is None
     # The error itself is that of the table; the errors seen and the noise are named apart.
     assert limit.refused.startswith(
-        "the error at calibration, 0.16 %, cannot be told from noise of the measurement: first "
-        "errors are 1.02 % (RMS), and noise alone makes 1.01 %."
+        "the error at calibration, 0.16 %, is not distinguishable from measurement noise: first "
+        "errors are 1.02 % (RMS), and noise alone gives 1.01 %."
     )
     assert np.expm1(limit.error) == pytest.approx(0.0016, abs=5e-5)
     assert limit.low == 0.0
@@ -113,7 +113,7 @@ def test_unknown_noise_is_taken_at_face_value_and_said():
     limit = doubling_threshold(panel([0.03, -0.04]))
     assert limit.error == pytest.approx(math.sqrt((0.03**2 + 0.04**2) / 2))
     assert (limit.low, limit.high) == (None, None)
-    assert "not known" in limit.notes[0]
+    assert "noise is unknown" in limit.notes[0]
     zero = doubling_threshold(panel([0.0, 0.0]))
     assert zero.value is None
     assert "all errors at calibration are 0" in zero.refused
@@ -122,9 +122,7 @@ def test_unknown_noise_is_taken_at_face_value_and_said():
 def test_noise_known_of_some_series_stands_for_the_others():
     limit = doubling_threshold(panel([0.1, 0.1, 0.1], [0.02, np.nan, np.nan], [5, 0, 5]))
     assert limit.error == pytest.approx(math.sqrt(0.01 - 0.0004))
-    assert limit.notes == (
-        "The noise of 2 of 3 series is not known; it was taken to be that of the others.",
-    )
+    assert limit.notes == ("The noise of 2 of 3 series is unknown; that of the others is used.",)
 
 
 def test_no_noise_at_all_gives_the_error_itself():

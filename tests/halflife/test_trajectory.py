@@ -162,7 +162,7 @@ def test_seed_decides_the_draws():
 def test_refused_with_few_clusters_or_beyond_from_the_start():
     few = trajectory_half_life(panel_of(errors([0.05, 0.2], 4)), threshold=0.1)
     assert few.half_life is few.low is None
-    assert "has 5 clusters of series in effect (most: 4.0)" in few.refused
+    assert "has 5 effective clusters of series (most: 4.0)" in few.refused
     late = trajectory_half_life(panel_of(errors([0.3, 0.3])), threshold=0.1)
     assert late.half_life is None
     assert "at calibration" in late.refused
@@ -186,7 +186,7 @@ def test_errors_that_are_exactly_alike():
 
 def test_bad_input():
     panel = panel_of([[0, 1], [0, 1]])
-    with pytest.raises(InputError, match=r"reference must have one value per row, 4; got shape"):
+    with pytest.raises(InputError, match=r"reference must have one value per row \(4\), got shape"):
         error_trajectory(panel, reference=[0, 1])
     with pytest.raises(InputError, match="versions without a date"):
         error_trajectory(panel, clock="months")

@@ -213,9 +213,9 @@ def test_effective_number_where_nothing_is_rejected():
 @pytest.mark.parametrize(
     ("left", "right", "message"),
     [
-        ([], [], "one value a unit"),
-        ([1, 2], [3], "one value a unit"),
-        ([[1.0]], [[2.0]], "one value a unit"),
+        ([], [], "one value per unit"),
+        ([1, 2], [3], "one value per unit"),
+        ([[1.0]], [[2.0]], "one value per unit"),
         ([1, 2, 2], [2, 2, 2], r"got \(2.0, 2.0\] in units 2, 3"),
         ([-1], [2], r"got \(-1.0, 2.0\] in unit 1"),
         ([np.nan], [2], "got"),
@@ -229,7 +229,7 @@ def test_bad_intervals(left, right, message):
 
 
 def test_bad_clusters_and_level():
-    with pytest.raises(InputError, match="clusters must be 2, one a unit"):
+    with pytest.raises(InputError, match="clusters must be 2 values, one per unit"):
         turnbull([0, 1], [1, 2], clusters=[1])
     curve = turnbull([0, 1], [1, 2])
     with pytest.raises(InputError, match="level"):

@@ -1,9 +1,9 @@
-r"""How far errors move apart with the lag: pairs of versions within series, and V(h) = c·h^β.
+r"""How far errors drift with the lag: pairs of versions within series, and V(h) = c·h^β.
 
-The law is fitted by generalised least squares. Estimates at different lags come from the same
-steps, so that they err together. Their covariance is that of squares of a process with stationary
-increments of variance V (fractional Brownian motion), observed with noise at every release, of
-which a share ρ is common to all clusters:
+The power law is fitted by weighted least squares. Estimates at different lags come from the same
+steps, so their errors are correlated. Their covariance is that of squares of a process with
+stationary increments of variance V (fractional Brownian motion), observed with noise at every
+release. A share ρ of it is common to all clusters:
 
 .. math:: \operatorname{Cov}(\hat V_h, \hat V_k) = \frac{2}{M_h M_k} \sum_{s,t}
           \Big[(\rho\gamma_{st})^2 + \frac{(\gamma_{st} + \nu_{st})^2 - (\rho\gamma_{st})^2}{C}\Big]
@@ -34,10 +34,10 @@ def group_sums(values: Floats, codes: NDArray[Any], n: int) -> Floats:
 
 
 def sampling_df(relative_variance: ArrayLike, most: ArrayLike = np.inf) -> Floats:
-    r"""Degrees of freedom of the χ² with a relative variance: 2 over it, ``most`` at most.
+    r"""Return the degrees of freedom of a χ² by its relative variance: 2 over it, at most ``most``.
 
-    Satterthwaite (1946), doi:10.2307/3002019. ``most`` keeps a few squares that happen to be equal
-    from passing for many: normal ones have one degree of freedom each.
+    Satterthwaite (1946), doi:10.2307/3002019. ``most`` bounds the result for a few squares that
+    happen to be equal: normal ones have one degree of freedom each.
     """
     relative = np.asarray(relative_variance, float)
     df = np.divide(2.0, relative, out=np.full(relative.shape, np.inf), where=relative > 0)
@@ -53,8 +53,8 @@ def chi_square_bounds(mean_square: ArrayLike, df: ArrayLike, tail: float) -> tup
     mean, half = np.asarray(mean_square, float), np.asarray(df, float) / 2
     # Beyond a million degrees of freedom the quantiles are those of their expectation to 0.3 %.
     half = np.minimum(half, 5e5)
-    # Below one the lower bound of a χ² stops falling; that of a log-normal with the same spread
-    # goes on.
+    # Below one degree of freedom the lower bound of a χ² stops falling, while that of a log-normal
+    # with the same spread continues to fall.
     spread = np.sqrt(1 / np.clip(half, 1e-9, 0.5)) - np.sqrt(2.0)
     half = np.maximum(half, 0.5)
     low = mean * half / gammaincinv(half, 1 - tail) * np.exp(ndtri(tail) * spread)
@@ -77,13 +77,13 @@ def difference_bounds(
     return np.maximum(low, 0.0), np.maximum(high, 0.0)
 
 
-#: A median of this many pairs of each gap is sure enough.
+#: This many pairs of each gap are enough for a median.
 _PAIRS_FOR_MEDIAN = 200_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Noise:
-    """Variance of the noise of each row, its degrees of freedom in all, and whether it is known."""
+    """Variance of the noise of each row, its total degrees of freedom, and whether it is known."""
 
     variance: Floats
     df: float
@@ -99,14 +99,14 @@ class Pairs:
     lag, time : ndarray
         Mean lag in releases and on the clock.
     v, noise : ndarray
-        Mean square less noise, and that noise; the mean over series of their means over pairs.
+        Mean square minus noise, and that noise; the mean over series of their means over pairs.
     median : ndarray
         Median \|Δ\| over pairs.
     n_pairs, n_series : ndarray of int
     clusters : ndarray
-        Number of clusters, in effect.
+        Effective number of clusters.
     in_series, in_all : ndarray of int
-        Pairs that a series has, and that all releases together would allow.
+        Pairs in a series, and pairs that all releases together would allow.
     """
 
     lag: Floats
@@ -123,18 +123,18 @@ class Pairs:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Steps:
-    """What the steps between neighbouring rows of a series show, per release.
+    """Statistics of the steps between neighbouring rows of a series, per release.
 
     Attributes
     ----------
     common : float
-        Share of their variance that all clusters have in common (upper end of its interval).
+        Share of their variance that is common to all clusters (upper end of its interval).
     kurtosis : (float, float)
-        Excess kurtosis of the common steps and of all; never below 0.
+        Excess kurtosis of the common steps and of all steps; never below 0.
     between : float
         Relative variance between clusters beyond chance; never below 0.
     releases : int
-        Different pairs of versions that steps lie between.
+        Different pairs of versions with a step between them.
     """
 
     common: float
@@ -160,7 +160,7 @@ def _edges(longest: int) -> Codes:
 
 
 def _row_gaps(most: int) -> list[int]:
-    # Every gap up to 24 rows, then about every eighth part of an octave: longer ones tell the same.
+    # Every gap up to 24 rows, then about eight per octave: longer gaps carry the same information.
     gaps, k = [], 1
     while k <= most:
         gaps.append(k)
@@ -204,7 +204,7 @@ def pairs_of(panel: Panel, clock: Clock, noise: Noise) -> Pairs:
             for column in has.T.astype(float)
         ]
     )
-    # Series of different length: the mean of 1 / n is what variances go by.
+    # With series of different length, variances depend on the mean of 1 / n.
     length = n_series / (has / (span[:, None] + 1.0)).sum(axis=0)
     in_series = np.maximum(1, np.rint(length - lag)).astype(int)
     whole = int(panel.version.max() - panel.version.min()) + 1
@@ -223,7 +223,7 @@ def pairs_of(panel: Panel, clock: Clock, noise: Noise) -> Pairs:
 
 
 def steps_of(panel: Panel, noise: Noise) -> Steps:
-    """Compare the steps between neighbouring rows: over releases, over clusters, in size."""
+    """Compare the steps between neighbouring rows over releases, over clusters and by size."""
     series = panel.series
     i = np.flatnonzero(series[1:] == series[:-1])
     gap = (panel.version[i + 1] - panel.version[i]).astype(float)
@@ -245,7 +245,7 @@ def steps_of(panel: Panel, noise: Noise) -> Steps:
 def _common(
     d: Floats, place: Codes, cluster: Codes, v: float, total: float
 ) -> tuple[float, float] | None:
-    # Products of steps of different clusters at one release have the common variance as their mean,
+    # The mean product of steps of different clusters at one release is the common variance,
     # whatever the noise.
     k = int(cluster.max()) + 1
     cell, inverse = np.unique(place * k + cluster, return_inverse=True)
@@ -255,11 +255,11 @@ def _common(
     sums, squares = group_sums(mean, at, len(n)), group_sums(mean**2, at, len(n))
     many = n > 1
     if not many.any():
-        # One cluster, or never two at one release: nothing shows that they are independent.
+        # One cluster, or never two at one release: independence cannot be shown.
         return None
     n, sums, squares = n[many], sums[many], squares[many]
     gamma = float(((sums**2 - squares) / n).sum() / (n - 1).sum())
-    # One standard error on the safe side: the fewer independent steps the wider the interval.
+    # One standard error on the safe side: the fewer independent steps, the wider the interval.
     error = total * float(np.sqrt((2 * (n - 1) / n).sum()) / (n - 1).sum())
     q = (sums / n) ** 2
     kurtosis = float(q.var(ddof=1) / q.mean() ** 2) - 2 if len(q) > 1 and q.any() else 0.0
@@ -276,7 +276,7 @@ def _own(q: Floats, cluster: Codes, v: float, total: float) -> tuple[float, floa
     kurtosis = max(0.0, float(within.mean()) - 2 * total**2) / v**2
     if some.sum() < 4:
         return kurtosis, 0.0
-    # Squares of neighbouring steps share a value's noise: a correlation of 1/4 at most.
+    # Squares of neighbouring steps share the noise of a value: a correlation of 1/4 at most.
     chance = 1.25 * float((within / n[some]).mean())
     return kurtosis, max(0.0, float(mean[some].var(ddof=1)) - chance) / v**2
 
@@ -287,28 +287,28 @@ _ITERATIONS = 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
-    """What the sampling errors of a variogram depend on.
+    """The quantities that determine the sampling errors of a variogram.
 
     Attributes
     ----------
     lag : ndarray, shape (b,)
-        Mean number of releases between the versions of a pair, of each class of lags.
+        Mean number of releases between the versions of a pair, for each class of lags.
     time : ndarray, shape (b,)
-        Their mean lag on the clock of the law.
+        Their mean lag in the unit of the power law.
     pairs : ndarray of int, shape (b,)
         Pairs of versions of each class in one series.
     pairs_common : ndarray of int, shape (b,)
         The same over all releases that any series saw.
     clusters : ndarray of float, shape (b,)
-        Number of clusters with such pairs, in effect.
+        Effective number of clusters with such pairs.
     common : float
-        Share of the drift's variance that all clusters have in common, 0 to 1.
+        Share of the drift's variance that is common to all clusters, 0 to 1.
     noise : float
         Variance of the noise of one error.
     noise_df : float
-        Degrees of freedom behind it.
+        Its degrees of freedom.
     kurtosis : (float, float)
-        Excess kurtosis of steps: common ones, and those of the clusters.
+        Excess kurtosis of the common steps and of the clusters' own.
     between : float
         Relative variance of V between clusters beyond chance.
     """
@@ -358,7 +358,7 @@ def sampling_covariance(design: Design, scale: float, beta: float) -> Floats:
     )
     shared = (design.common * drift) ** 2
     own = (drift + noise) ** 2 - shared
-    # A cluster counts in both classes of lags only where it has both.
+    # A cluster counts for a pair of classes only if it has both.
     clusters = np.maximum(design.clusters[:, None], design.clusters[None, :])
     covariance = 2 * (_offsets(design.pairs_common, j) * shared).sum(axis=2)
     covariance += 2 * (_offsets(design.pairs, j) * own).sum(axis=2) / clusters
@@ -369,20 +369,20 @@ def sampling_covariance(design: Design, scale: float, beta: float) -> Floats:
     covariance += design.between / clusters * np.outer(v[h], v[h])
     if 0 < design.noise_df < np.inf:
         covariance += 2 * (2 * design.noise) ** 2 / design.noise_df
-    # A class of several lags errs like its mean lag: variances grow with the cube of the lag.
+    # A class of several lags has the error of its mean lag: variances grow with its cube.
     f = (design.lag / h) ** 1.5
     return np.asarray(covariance * np.outer(f, f))
 
 
 def _offsets(pairs: NDArray[np.int64], j: NDArray[np.int64]) -> Floats:
-    # How many pairs of each two classes start j releases apart, over the numbers of pairs.
+    # Share of the pairs of two classes that start j releases apart.
     n_first, n_second = pairs[:, None, None], pairs[None, :, None]
     count = np.minimum(n_first, n_second - j) - np.maximum(0, -j)
     return np.asarray(np.maximum(count, 0) / (n_first * n_second))
 
 
 def _shared_steps(h: NDArray[np.int64], pairs: NDArray[np.int64]) -> Floats:
-    # In how many pairs of a class does each step lie, as a share of the pairs.
+    # Share of the pairs of a class that contain each step.
     m = pairs[:, None]
     steps = np.arange(1, int((h + pairs).max()))[None, :]
     inside = np.minimum(np.minimum(h[:, None], m), np.minimum(steps, h[:, None] + m - steps))
@@ -391,13 +391,13 @@ def _shared_steps(h: NDArray[np.int64], pairs: NDArray[np.int64]) -> Floats:
 
 
 def has_drift(design: Design, v: Floats, z: float) -> bool:
-    """Whether V, linear in the lag, is above 0 by z standard errors of noise alone."""
+    """Say whether V, linear in the lag, is above 0 by z standard errors of noise alone."""
     rate, error = _linear_rate(design, v)
     return rate > z * error
 
 
 def rate_upper_bound(design: Design, v: Floats, tail: float) -> float:
-    """Return the upper bound of V per unit of lag where noise alone is seen."""
+    """Return the upper bound of V per unit of lag if noise alone is seen."""
     rate, error = _linear_rate(design, v)
     return max(rate, 0.0) + float(-ndtri(tail)) * error
 
@@ -411,11 +411,11 @@ def _linear_rate(design: Design, v: Floats) -> tuple[float, float]:
 
 
 def fit_law(design: Design, v: Floats) -> Law:
-    """Fit the law to V by least squares, weighted by numbers of independent pairs over V².
+    """Fit the power law to V by least squares, weighted by numbers of independent pairs over V².
 
-    Not by the inverse of the whole covariance: it is near-singular, and its small eigenvalues would
-    turn small errors of the model of it into large ones of the law. The covariance of the law is
-    that of these weights under the whole covariance.
+    The inverse of the whole covariance is not used: it is near-singular, and its small eigenvalues
+    would amplify small errors of the covariance model. The covariance of the power law follows from
+    these weights and the whole covariance.
     """
     h, logs = design.time, np.log(design.time)
     scale, beta = max(float((v / h).mean()), float(np.abs(v / h).max()) * 1e-3), 1.0
@@ -425,7 +425,7 @@ def fit_law(design: Design, v: Floats) -> Law:
         move = np.clip(move, -1.0, 1.0)
         new = float(np.clip(beta + move[1], *_BETA))
         if new != beta + move[1]:
-            # At the border of beta: the best scale for that one.
+            # At the limit of beta: the best scale for that value.
             rest = v - slope[:, 0] * (1 + (new - beta) * logs)
             move[1] = new - beta
             move[0] = np.clip(weighted[:, 0] @ rest / (weighted[:, 0] @ slope[:, 0]), -1.0, 1.0)
@@ -448,10 +448,10 @@ def _weighted(design: Design, scale: float, beta: float) -> tuple[Floats, Floats
 def law_bounds(
     law: Law, lag: Floats, tail: float, *, rare_steps: bool
 ) -> tuple[Floats, Floats, Floats]:
-    """Return pointwise bounds of V at lags by the law, and their degrees of freedom.
+    """Return pointwise bounds of V at lags by the power law, and their degrees of freedom.
 
-    Where ``rare_steps``, V goes by the number of these; its lower bound is then that of a Poisson
-    count (Garwood 1936, doi:10.1093/biomet/28.3-4.437) if that is lower.
+    With ``rare_steps``, V depends on their number. Its lower bound is then that of a Poisson count
+    (Garwood 1936, doi:10.1093/biomet/28.3-4.437), if that is lower.
     """
     x = np.stack([np.ones_like(lag), np.log(lag)])
     df = sampling_df(np.einsum("ib,ij,jb->b", x, law.covariance, x))
@@ -462,17 +462,17 @@ def law_bounds(
     return low, high, df
 
 
-#: Drift must stand out of the noise by this many standard errors.
+#: Drift must exceed the noise by this many standard errors.
 _Z_DRIFT = 2.5
-#: Rate below which the law is taken to misfit the curve although it holds.
+#: False-alarm rate of the test for a misfit of the power law.
 _MISFIT = 0.2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Fit:
-    """Pairs and steps of a panel, which classes of lags the law is fitted to, and the law.
+    """Pairs and steps of a panel, the classes of lags that the power law is fitted to, and the law.
 
-    The law is None where no drift stands out of the noise.
+    The law is None if no drift exceeds the noise.
     """
 
     panel: Panel
@@ -497,7 +497,7 @@ class Fit:
 
 
 def fit_variogram(panel: Panel, clock: Clock) -> Fit:
-    """Sum pairs and steps, and fit the law where there is drift."""
+    """Sum pairs and steps, and fit the power law if there is drift."""
     check_clock(panel, clock)
     check_steps(panel)
     clusters = np.unique(panel.clusters, return_inverse=True)[1]
@@ -516,7 +516,7 @@ def fit_variogram(panel: Panel, clock: Clock) -> Fit:
         kurtosis=steps.kurtosis,
         between=steps.between,
     )
-    # Pairs at more than half of the longest lag overlap nearly all: they add next to nothing.
+    # Nearly all pairs at more than half of the longest lag overlap: they add little information.
     longest = float((pairs.in_all + pairs.lag).max()) - 1
     fitted = (pairs.lag <= max(3.0, longest / 2)) & (pairs.time > 0)
     chosen = design.at(fitted)
@@ -527,14 +527,14 @@ def fit_variogram(panel: Panel, clock: Clock) -> Fit:
 
 
 def has_rare_steps(fit: Fit) -> bool:
-    """Whether few large steps are among many small ones: V then is in effect a count."""
+    """Say whether a few large steps dominate many small ones: V is then mainly their count."""
     common, own = fit.steps.kurtosis
     rho = fit.steps.common**2
     return rho * common + (1 - rho) * own > 3.0
 
 
 def misfits(fit: Fit, law: Law) -> bool:
-    """Whether the law lies outside of the bounds of the curve that it was fitted to."""
+    """Say whether the power law lies outside the bounds of the curve that it was fitted to."""
     use = fit.fitted
     low, high = fit.bounds(_MISFIT / 2 / use.sum())
     expected = law.at(fit.pairs.time)

@@ -1,8 +1,8 @@
-r"""Drift per release by age of the workload: new workloads move more than mature ones.
+r"""Drift per release by age of the workload: new workloads drift more than mature ones.
 
-The age of a step is the number of releases from the one in which the workload first appeared to
-the one that the step starts from. A step of a series is the difference of its errors at two
-neighbouring releases; what lies further apart is more than one step, and is left out and counted.
+The age of a step is the number of releases from the first one with the workload to the start of the
+step. A step of a series is the difference of its errors at two neighbouring releases. Differences
+over several releases are left out and counted.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 
 __all__ = ["AgeDrift", "drift_by_age"]
 
-#: Below this many clusters, in effect, the interval of a median was too short in simulations.
+#: With fewer effective clusters, the interval of a median was too short in simulations.
 _FEWEST_CLUSTERS = 5
 
 
@@ -37,13 +37,13 @@ class AgeDrift:
     median : float
         Median \|Δ log error\| from a release to the next.
     low, high : float or None
-        Its interval; None where there are fewer than five clusters in effect.
+        Its interval; None with fewer than five effective clusters.
     n : int
-        Steps.
+        Number of steps.
     n_clusters : int
-        Clusters that they come from.
+        Number of clusters with such steps.
     n_longer : int
-        Differences over several releases that start at that age, left out.
+        Number of differences over several releases that start at that age, left out.
     level : float
         Nominal coverage.
     """
@@ -58,7 +58,15 @@ class AgeDrift:
     level: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return plain values for JSON.
+
+        Examples
+        --------
+        >>> AgeDrift(
+        ...     age=0, median=0.1, low=None, high=None, n=1, n_clusters=1, n_longer=0, level=0.95
+        ... ).to_dict()["median"]
+        0.1
+        """
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -75,23 +83,23 @@ def drift_by_age(
               v_{ik} - f_i = a,\ v_{i,k+1} = v_{ik} + 1 \}
 
     with v the position of a version, k the rows of series i and f the position of the version in
-    which its workload first appeared. All steps weigh the same. Noise is not subtracted: a median
-    below about 1.35 times the noise's standard deviation shows the noise alone.
+    which its workload first appeared. All steps have the same weight. Noise is not subtracted: a
+    median below about 1.35 times the noise's standard deviation shows the noise alone.
 
-    The interval inverts the share of steps below a value, whose variance is that of the totals of
-    clusters (Woodruff's interval, with Student's t). It covers where clusters move independently
-    of each other; it is conditional on the releases that happened, and misleads where one release
-    moved all workloads of an age at once.
+    The interval inverts the share of steps below a value. The variance of this share is that of the
+    totals of clusters (Woodruff's interval, with Student's t). It covers if clusters change
+    independently of each other. It is conditional on the observed releases, and misleads if one
+    release changed all workloads of an age at once.
 
     Parameters
     ----------
     panel : Panel
     workloads : array_like of names, shape (n_series,), optional
-        Workload of each series; by default each cluster is one.
+        Workload of each series; by default each cluster is a workload.
     first : array_like of int, shape (n_series,), optional
         Position in ``panel.versions`` of the version in which the workload of each series first
-        appeared; negative before the first version known. By default the earliest version with a
-        row of the workload, which is too late where the panel starts after the workload did.
+        appeared; negative before the first known version. By default the earliest version with a
+        row of the workload, which is too late if the workload is older than the panel.
     level : float
         Of the interval.
 
@@ -103,8 +111,8 @@ def drift_by_age(
     Raises
     ------
     InputError
-        Numbers of workloads or first versions differ from that of the series, a first version lies
-        after a row of the series, no series has two neighbouring releases, or ``level`` is not
+        The number of workloads or first versions differs from that of the series, a first version
+        is after a row of the series, no series has two neighbouring releases, or ``level`` is not
         between 0 and 1.
 
     References
@@ -138,8 +146,8 @@ def drift_by_age(
     single = panel.version[step + 1] == panel.version[step] + 1
     if not single.any():
         raise InputError(
-            f"all {len(step):,} steps of series go over several releases: drift per release cannot "
-            f"be seen. Validate the same units under neighbouring releases."
+            f"drift per release is unknown: all {len(step):,} differences span several releases. "
+            "Validate the same units under neighbouring releases."
         )
     longer = panel.version[step] - born[series[step]]
     longer, step = longer[~single], step[single]
@@ -176,25 +184,25 @@ def _first_versions(
     if first is None:
         labels = panel.clusters if workloads is None else np.asarray(workloads)
         if labels.shape != (s,):
-            raise InputError(f"workloads must be {s:,} names, one a series, got {labels.shape}.")
+            raise InputError(f"workloads must be {s:,} names, one per series, got {labels.shape}.")
         kind = labels.astype(str) if labels.dtype.kind == "O" else labels
         code = np.unique(kind, return_inverse=True)[1]
         born = np.full(code.max(initial=-1) + 1, np.iinfo(np.int64).max)
         np.minimum.at(born, code, earliest)
         return born[code]
     if workloads is not None:
-        raise InputError("give either workloads or first, not both: first already says the age.")
+        raise InputError("give either workloads or first: first alone determines the age.")
     given = np.asarray(first)
     if given.shape != (s,) or given.dtype.kind not in "iu":
         raise InputError(
-            f"first must be {s:,} whole numbers, one a series: positions in versions; got shape "
-            f"{given.shape} of {given.dtype}."
+            f"first must be {s:,} positions of versions (whole numbers), one per series, got "
+            f"{given.dtype} of shape {given.shape}."
         )
     late = np.flatnonzero(given > earliest)
     if len(late):
         i = int(late[0])
         raise InputError(
-            f"first must not lie after a row of the series, got {given[i]} for {panel.names[i]!r}, "
+            f"first must not be after a row of the series, got {given[i]} for {panel.names[i]!r}, "
             f"which has a row at {earliest[i]} ({describe_rows(late.tolist(), word='position')})."
         )
     return given.astype(np.int64)
@@ -214,7 +222,7 @@ def _median_bounds(
     below = np.arange(n) < n / 2
     residual = group_sums(below - below.mean(), code, k)
     between = np.sqrt((residual**2).sum() * effective / (effective - 1))
-    # Clusters that happen to balance prove nothing: never shorter than for independent steps.
+    # Clusters may balance by chance: never shorter than for independent steps.
     alone = np.sqrt(n) / 2
     margin = max(t.ppf(1 - tail, effective - 1) * between, norm.ppf(1 - tail) * alone) / n
     low, high = (0.5 - margin) * n, (0.5 + margin) * n

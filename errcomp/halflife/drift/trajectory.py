@@ -1,8 +1,8 @@
-r"""The error of a frozen model at each later version: bias, size, and what moved.
+r"""The error of a frozen model at each later version: bias, size, and its parts.
 
-Everything is by lag since calibration, over the series of a panel, and conditional on the releases
-that happened: intervals say how sure the figures of *these* releases are for series like these,
-not what other releases would have done (for that see `errcomp.halflife.drift.variogram`).
+All values are by lag since calibration, over the series of a panel, and conditional on the observed
+releases. Intervals hold for *these* releases and similar series. They do not cover the effect of
+other releases; for that see `errcomp.halflife.drift.variogram`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ Codes = NDArray[np.int64]
 __all__ = ["Trajectory", "error_trajectory", "trajectory_half_life"]
 
 
-#: Clusters that an interval needs, in effect.
+#: Effective number of clusters that an interval needs.
 _FEWEST_CLUSTERS = 5
 _DRAWS = 4000
 
@@ -53,21 +53,21 @@ class Trajectory:
     lag : ndarray, shape (k,)
         Since the first row of each series; 0 is the calibration itself.
     n, n_clusters : ndarray of int, shape (k,)
-        Series seen at that lag, and clusters they lie in.
+        Numbers of series at that lag, and of their clusters.
     bias, bias_low, bias_high : ndarray, shape (k,)
-        Mean log error; above 0 the model predicts too much.
+        Mean log error; above 0 the model overestimates.
     size, size_low, size_high : ndarray, shape (k,)
         Mean \|log error\|, noise included.
     rms, rms_low, rms_high : ndarray, shape (k,)
         Root mean square log error, noise subtracted: √(mean e² - mean sd²).
     noise : ndarray, shape (k,)
-        Root mean square of the noise subtracted; 0 where it is not known.
+        Root mean square of the subtracted noise; 0 if unknown.
     below_noise : ndarray of bool, shape (k,)
-        Where noise was at least the whole mean square, so that ``rms`` was set to 0.
+        Whether noise exceeded the whole mean square, so that ``rms`` was set to 0.
     reference, predictor : ndarray or None, shape (k,)
-        Mean of the part of the error by which the reference and the predictor moved.
+        Mean changes of the reference and of the predictor, as parts of the error.
     level : float
-        Of the intervals; their bounds are NaN at lags with fewer than five clusters in effect.
+        Of the intervals; bounds are NaN at lags with fewer than five effective clusters.
     """
 
     unit: Clock
@@ -90,7 +90,16 @@ class Trajectory:
     level: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON; bounds that are not offered are None."""
+        """Return plain values for JSON; missing bounds are None.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> half_lives = ec.half_life({"version": ["1", "2"], "measured": [4.0, 5.0]})
+        >>> document = half_lives.groups[0].trajectory.to_dict()
+        >>> document["lag"], document["rms_low"]
+        ([0.0, 1.0], [None, None])
+        """
         document: dict[str, Any] = {}
         for name in self.__slots__:
             value = getattr(self, name)
@@ -108,26 +117,26 @@ def error_trajectory(
     clock: Clock = "releases",
     level: float = 0.95,
 ) -> Trajectory:
-    r"""Bias, mean size and RMS of the log error of the frozen model, by lag since calibration.
+    r"""Return bias, mean size and RMS of the log error of the frozen model, by lag.
 
     .. math:: \mathrm{rms}_h = \sqrt{\frac1{n_h} \sum_i (e_{ih}^2 - \sigma_{ih}^2)}
 
-    over the n series seen h releases (or months, rounded) after their first version. Where noise is
-    more than all, the root is set to 0 and the lag marked in ``below_noise``. Where the prediction
-    is the first measurement, its noise counts too.
+    over the n series validated h releases (or months, rounded) after their first version. If noise
+    exceeds the mean square, the root is set to 0 and the lag is marked in ``below_noise``. If the
+    prediction is the first measurement, its noise counts, too.
 
-    Intervals: bias and size by Student's t over clusters; the mean square as a χ² whose degrees of
-    freedom follow from its variance over clusters, at most one per cluster, and noise subtracted by
-    the recovery of variance estimates. The noise of repeats is taken as known. Series leave and
+    The intervals of bias and size are Student t over clusters. That of the mean square is a χ²
+    whose degrees of freedom follow from its variance over clusters, at most one per cluster; noise
+    is subtracted by the recovery of variance estimates, and is treated as known. Series leave and
     join between lags: compare ``n`` before reading a trend.
 
     Parameters
     ----------
     panel : Panel
     reference, predictor : array_like, shape (n,), optional
-        For each row of the panel the part of the error's change since the first row that the
-        measurement and the prediction made: log(measured_first / measured), log(predicted /
-        predicted_first).
+        Changes of the measurement and of the prediction since the first row, for each row of the
+        panel: log(measured_first / measured) and log(predicted / predicted_first). They add up to
+        the change of the error.
     clock : {"releases", "months"}
     level : float
 
@@ -138,8 +147,8 @@ def error_trajectory(
     Raises
     ------
     InputError
-        No series has two versions, a part has not one value per row, versions have no dates where
-        months are asked for, or ``level`` is not between 0 and 1.
+        No series has two versions, a part does not have one value per row, versions have no dates
+        and the clock is months, or ``level`` is not between 0 and 1.
 
     References
     ----------
@@ -161,8 +170,8 @@ def error_trajectory(
     ...     noise_df=np.full(2, np.inf),
     ...     frozen_at_first=False,
     ... )
-    >>> found = error_trajectory(panel)
-    >>> found.bias.round(3).tolist(), found.rms.round(3).tolist()
+    >>> trajectory = error_trajectory(panel)
+    >>> trajectory.bias.round(3).tolist(), trajectory.rms.round(3).tolist()
     ([-0.005, 0.065, 0.12], [0.034, 0.073, 0.144])
     """
     tail = tails(level)
@@ -180,7 +189,7 @@ def error_trajectory(
         given = np.asarray(values, float)
         if given.shape != panel.error.shape:
             raise InputError(
-                f"{name} must have one value per row, {len(panel.error):,}; got shape "
+                f"{name} must have one value per row ({len(panel.error):,}), got shape "
                 f"{given.shape}."
             )
         return np.asarray(lags.sums(given).sum(1) / n.sum(1))
@@ -218,25 +227,25 @@ def trajectory_half_life(
     level: float = 0.95,
     seed: int = 0,
 ) -> HalfLife:
-    r"""First lag since calibration at which the RMS error of the series reaches a threshold.
+    r"""Return the first lag at which the RMS error of the series reaches a threshold.
 
     .. math:: h^* = \min \{h > 0 : \mathrm{rms}_h \ge \mathrm{threshold}\}
 
-    ``low`` is the first lag at which the upper bound of the RMS reaches the threshold: only the
-    bound at h* itself has to hold. ``high`` is the first at which the lower bound does, the bounds
-    being simultaneous over lags (noise makes the first crossing of a curve come too early, the more
-    lags the more); it is inf, and so may be ``half_life``, where that was not seen.
+    ``low`` is the first lag at which the upper bound of the RMS reaches the threshold; only the
+    bound at h* has to hold. ``high`` is the first lag at which the lower bound reaches it. These
+    lower bounds are simultaneous over lags, because noise makes the first crossing too early, the
+    more so with many lags. ``high`` and ``half_life`` are inf if the threshold was not reached.
 
-    Conditional on the releases that happened: it says when these releases made the model expire,
-    for series like these. The estimate is the crossing of the curve made non-decreasing (isotonic
-    regression of the mean squares). A lag is a whole number of releases or months, so that the
-    interval covers more often than its level.
+    Conditional on the observed releases: the lag at which these releases made the model expire, for
+    series like these. The estimate is the crossing of the curve made non-decreasing (isotonic
+    regression of the mean squares). A lag is a whole number of releases or months, so the interval
+    covers more often than its level.
 
     Parameters
     ----------
     panel : Panel
     threshold : float
-        On the log scale: twice the calibrated error, or √3 times where errors start from 0.
+        On the log scale: twice the calibrated error, or √3 times if errors start from 0.
     clock : {"releases", "months"}
     level : float
     seed : int
@@ -245,8 +254,8 @@ def trajectory_half_life(
     Returns
     -------
     HalfLife
-        Refused where no lag has five clusters in effect, or where the error was beyond the
-        threshold at calibration. ``details`` holds lag, rms, low and high by lag.
+        Refused if no lag has five effective clusters, or if the error exceeded the threshold at
+        calibration. ``details`` holds lag, rms, low and high by lag.
 
     Raises
     ------
@@ -275,8 +284,8 @@ def trajectory_half_life(
     ...     noise_df=np.full(40, np.inf),
     ...     frozen_at_first=False,
     ... )
-    >>> found = trajectory_half_life(panel, threshold=0.06)
-    >>> found.half_life, found.low, found.high
+    >>> half_life = trajectory_half_life(panel, threshold=0.06)
+    >>> half_life.half_life, half_life.low, half_life.high
     (3.0, 3.0, 3.0)
     """
     tail = tails(level)
@@ -293,14 +302,14 @@ def trajectory_half_life(
     refused = ""
     if not use.any():
         refused = (
-            f"no lag after calibration has {_FEWEST_CLUSTERS} clusters of series in effect (most: "
-            f"{effective(n)[lags.lag > 0].max(initial=0.0):.1f}): how far series differ cannot be "
-            "told."
+            "the spread between series is unknown: no release after calibration has "
+            f"{_FEWEST_CLUSTERS} effective clusters of series (most: "
+            f"{effective(n)[lags.lag > 0].max(initial=0.0):.1f})."
         )
     elif enough[0] and low_rms[0] >= threshold:
         refused = (
-            f"the RMS error was {rms[0]:.3g} at calibration (at least {low_rms[0]:.3g}), beyond "
-            f"the threshold {threshold:.3g} from the start."
+            f"the RMS error was {rms[0]:.3g} at calibration (at least {low_rms[0]:.3g}), above the "
+            f"threshold of {threshold:.3g} from the start."
         )
     else:
         lag = lags.lag[use]
@@ -319,9 +328,9 @@ def trajectory_half_life(
         censored_share=_censored(panel, threshold),
         refused=refused,
         assumptions=(
-            "Conditional on the releases that happened: other releases may move errors otherwise.",
+            "Conditional on the observed releases: other releases may change errors differently.",
             "Clusters of series are independent given the releases.",
-            *(() if lags.known else ("Nothing was measured twice: noise counts as error.",)),
+            *(() if lags.known else ("Without repeats, noise counts as error.",)),
         ),
         details={
             "lag": lags.lag.tolist(),
@@ -337,7 +346,7 @@ def _first(lag: Floats, reached: NDArray[np.bool_], otherwise: float) -> float:
 
 
 def _rising(rms: Floats, weights: Floats) -> Floats:
-    # The first crossing of a curve that goes up and down by chance comes too early.
+    # A curve that goes up and down by chance has its first crossing too early.
     from scipy.optimize import isotonic_regression
 
     return np.sqrt(isotonic_regression(rms**2, weights=weights).x)
@@ -365,7 +374,7 @@ def _censored(panel: Panel, threshold: float) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Lags:
-    """Rows by lag: each with its class of lags, its cluster and its noise."""
+    """Rows with their class of lags, their cluster and their noise."""
 
     lag: Floats
     of: Codes
@@ -383,7 +392,7 @@ class Lags:
 
 
 def rows_by_lag(panel: Panel, clock: Clock) -> Lags:
-    """Class the rows of a panel by lag, with the noise that is in their errors."""
+    """Class the rows of a panel by lag, with the noise of their errors."""
     check_clock(panel, clock)
     check_steps(panel)
     series = panel.series
@@ -406,12 +415,12 @@ def rows_by_lag(panel: Panel, clock: Clock) -> Lags:
 
 
 def effective(n: Floats) -> Floats:
-    """Return the number of clusters in effect at each lag: (Σn)² / Σn²."""
+    """Return the effective number of clusters at each lag: (Σn)² / Σn²."""
     return np.asarray(n.sum(1) ** 2 / (n**2).sum(1))
 
 
 def _variance(sums: Floats, n: Floats) -> Floats:
-    # Of a mean over rows in clusters; clusters of unequal size count by their number in effect.
+    # Of a mean over rows in clusters; unequal clusters count by their effective number.
     k = np.maximum(effective(n), 1 + 1e-9)
     mean = sums.sum(1) / n.sum(1)
     residual = sums - mean[:, None] * n
@@ -427,7 +436,7 @@ def mean_bounds(sums: Floats, n: Floats, tail: float) -> tuple[Floats, Floats, F
 
 
 def square_bounds(square: Floats, n: Floats, noise: Floats, tail: float) -> tuple[Floats, Floats]:
-    """Return bounds by lag of the mean square less noise."""
+    """Return bounds by lag of the mean square minus noise."""
     mean = square.sum(1) / n.sum(1)
     variance = _variance(square, n)
     relative = np.divide(variance, mean**2, out=np.zeros_like(mean), where=mean > 0)

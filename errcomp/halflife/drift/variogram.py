@@ -1,9 +1,10 @@
-r"""The drift variogram: how far errors move apart, by the lag between two versions.
+r"""The drift variogram: how far errors drift, by the lag between two versions.
 
-Simulated half-lives, nominal 95 %, calibrated error 5 %, 200 to 300 runs each (a subset of them in
-tests/statistical): per cent that covered the true half-life among those that were not refused, per
-cent refused, and per cent of intervals without an end. Steps are those of each series, common to
-all or half of each; rare ones are 20 % at 5 % of the releases.
+The table has simulated half-lives, nominal 95 %, calibrated error 5 %, 200 to 300 runs each (a
+subset in tests/statistical). Covered: per cent that covered the true half-life, of those not
+refused. Refused: per cent. Open: per cent of intervals without an upper end. Steps belong to each
+series (own), to all series (common) or to both in equal parts; rare ones are 20 % at 5 % of the
+releases.
 
 =================  ======  ========  =====  =======  =======  ====
 steps              series  versions  noise  covered  refused  open
@@ -32,7 +33,7 @@ clusters differ    60      20        1 %    89       0        35
 =================  ======  ========  =====  =======  =======  ====
 
 Clusters differ: the size of their steps is log-normal, with a standard deviation of 0.5 of its
-logarithm. What few clusters with large steps do to the mean is then underestimated.
+logarithm. The effect of a few clusters with large steps is then underestimated.
 """
 
 from __future__ import annotations
@@ -59,12 +60,12 @@ Floats = NDArray[np.float64]
 
 __all__ = ["Variogram", "drift_variogram", "variogram_half_life"]
 
-#: Releases with a step, at least: with fewer, not even common normal steps give an upper bound.
+#: Fewest releases with a step: with fewer, not even common normal steps give an upper bound.
 FEWEST_RELEASES = 5
-#: Degrees of freedom (twice the number of equal large steps) below which no upper bound is given:
-#: a series of steps is seen at all only if it had more of them than usual.
+#: No upper bound is given below these degrees of freedom (twice the number of equal large steps):
+#: a series with steps is noticed only if it had more steps than usual.
 FEWEST_DF = 10.0
-#: A step not seen yet is taken to be no larger than this many times the calibrated error.
+#: A future step is assumed to be at most this many times the calibrated error.
 _LARGEST_STEP = 4.0
 
 
@@ -78,18 +79,18 @@ class Variogram:
     lag : ndarray, shape (b,)
         Mean lag of each class of pairs, in ``unit``.
     v, low, high : ndarray, shape (b,)
-        V(h), noise subtracted (negative where noise happens to be more than all), and its pointwise
+        V(h), noise subtracted (negative if noise exceeds the mean square), and its pointwise
         interval, never below 0.
     median : ndarray, shape (b,)
         Median \|Δ log error\| over pairs, noise included: robust against rare large steps.
     n_pairs, n_series : ndarray of int, shape (b,)
     noise : float
-        Mean variance of the noise of one error; 0 where it is not known.
+        Mean variance of the noise of one error; 0 if unknown.
     common : float
-        Share of the variance of steps that all clusters have in common, the upper end of its
-        interval: 1 where a release moves all by the same, and where there is one cluster only.
+        Share of the variance of steps that is common to all clusters, the upper end of its
+        interval: 1 if each release changes all series equally, and with a single cluster.
     scale, beta : float or None
-        Of the power law ``V = scale·h^beta``; None where no drift stands out of the noise.
+        Of the power law ``V = scale·h^beta``; None if no drift exceeds the noise.
     level : float
     """
 
@@ -108,7 +109,15 @@ class Variogram:
     level: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return plain values for JSON.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> half_lives = ec.half_life({"version": ["1", "2", "3"], "measured": [4.0, 4.1, 4.4]})
+        >>> half_lives.groups[0].variogram.to_dict()["lag"]
+        [1.0, 2.0]
+        """
         values = {name: getattr(self, name) for name in self.__slots__}
         return {k: v.tolist() if isinstance(v, np.ndarray) else v for k, v in values.items()}
 
@@ -116,18 +125,18 @@ class Variogram:
 def drift_variogram(
     panel: Panel, *, clock: Clock = "releases", level: float = 0.95, fit: Fit | None = None
 ) -> Variogram:
-    r"""Mean squared change of the error between two versions, by their lag.
+    r"""Return the mean squared change of the error between two versions, by their lag.
 
     .. math:: V(h) = \frac1{S_h} \sum_i \frac1{M_{ih}} \sum_{t}
               \big[(e_i(t+h) - e_i(t))^2 - \sigma_{i,t+h}^2 - \sigma_{i,t}^2\big]
 
-    over the S series with M > 0 pairs of versions that lie h releases apart. Series weigh the same.
-    Lags above 3 are classed (4-5, 6-7, 8-11, ...); on the clock of months a class of release lags
-    stands at its mean lag in months.
+    over the S series with M > 0 pairs of versions that are h releases apart. All series have the
+    same weight. Lags above 3 are classed (4-5, 6-7, 8-11, ...). On the clock of months, a class of
+    release lags has its mean lag in months.
 
-    Valid where drift has stationary increments: a release moves errors by as much early as late.
-    It misleads where workloads are of different age (see `drift_by_age`), and where nothing was
-    measured twice: noise then counts as drift.
+    Valid if drift has stationary increments: early and late releases change errors equally. It
+    misleads if workloads differ in age (see `drift_by_age`), and without repeats: noise then counts
+    as drift.
 
     Parameters
     ----------
@@ -136,7 +145,7 @@ def drift_variogram(
     level : float
         Of the pointwise intervals.
     fit : Fit, optional
-        `fit_variogram` of this panel and clock, if there is one already.
+        An existing `fit_variogram` of this panel and clock.
 
     Returns
     -------
@@ -145,8 +154,8 @@ def drift_variogram(
     Raises
     ------
     InputError
-        No series has two versions, versions have no dates where months are asked for, or ``level``
-        is not between 0 and 1.
+        No series has two versions, versions have no dates and the clock is months, or ``level`` is
+        not between 0 and 1.
 
     References
     ----------
@@ -170,10 +179,10 @@ def drift_variogram(
     ...     noise_df=np.full(50, np.inf),
     ...     frozen_at_first=False,
     ... )
-    >>> found = drift_variogram(panel)
-    >>> found.lag[:3].tolist(), np.sqrt(found.v[:3]).round(3).tolist()
+    >>> drift = drift_variogram(panel)
+    >>> drift.lag[:3].tolist(), np.sqrt(drift.v[:3]).round(3).tolist()
     ([1.0, 2.0, 3.0], [0.02, 0.029, 0.035])
-    >>> round(found.beta, 1)
+    >>> round(drift.beta, 1)
     1.0
     """
     tail = tails(level)
@@ -204,37 +213,37 @@ def variogram_half_life(
     level: float = 0.95,
     fit: Fit | None = None,
 ) -> HalfLife:
-    r"""Half-life read off the drift variogram: where drift makes the calibrated error double.
+    r"""Return the half-life by the drift variogram: when drift doubles the calibrated error.
 
     .. math:: \sqrt{e_0^2 + V(h)} = 2 e_0 \iff V(h) = 3 e_0^2
 
     V is the power law :math:`c h^\beta` with β up to 2, fitted by weighted least squares (weights:
-    numbers of independent pairs over V²), or, where the law misfits, the curve itself. The interval
-    holds the lags at which 3·e0² lies within the interval of V: a χ² whose degrees of freedom
-    follow from the covariance of V over lags. That knows what share of the steps all clusters have
-    in common (a bad release hits many series at once, which then count as one), how heavy their
-    tails are, how much clusters differ, and the noise.
+    numbers of independent pairs over V²). If the power law misfits, V is the curve itself. The
+    interval holds the lags at which 3·e0² is within the interval of V, a χ² whose degrees of
+    freedom follow from the covariance of V over lags. This covariance depends on the share of the
+    steps that is common to all clusters (a bad release changes many series at once, which then
+    count as one), on how heavy their tails are, on how much clusters differ, and on the noise.
 
-    Answers that are no number: ``high`` is inf where the drift seen cannot bound it (fewer steps
-    than five large ones in effect, or more than twice the longest lag needed); ``half_life`` is inf
-    where it lies beyond that, or where no drift stands out of the noise: then ``low`` is what
-    unseen steps leave, at most four times e0 each and in 3.7 of the n releases seen. ``refused``
-    where that is less than one release or there are fewer than five releases.
+    Special values: ``high`` is inf if the observed drift cannot bound it (fewer than five effective
+    large steps, or a lag beyond twice the longest one). ``half_life`` is inf if it exceeds that, or
+    if no drift exceeds the noise. In that case ``low`` assumes future steps of at most four times
+    e0, in 3.7 of the n observed releases. ``refused`` if that is less than one release, or if there
+    are fewer than five releases.
 
     Parameters
     ----------
     panel : Panel
     error : float
-        The calibrated error e0 (log scale); taken as known.
+        The calibrated error e0 (log scale), treated as known.
     clock : {"releases", "months"}
     level : float
     fit : Fit, optional
-        `fit_variogram` of this panel and clock, if there is one already.
+        An existing `fit_variogram` of this panel and clock.
 
     Returns
     -------
     HalfLife
-        ``details`` holds scale, beta, common, df (degrees of freedom of V where it is known best),
+        ``details`` holds scale, beta, common, df (degrees of freedom of V at its most precise lag),
         read_off (``"law"`` or ``"curve"``), releases and the curve as lists.
 
     Raises
@@ -261,8 +270,8 @@ def variogram_half_life(
     ...     noise_df=np.full(100, np.inf),
     ...     frozen_at_first=False,
     ... )
-    >>> found = variogram_half_life(panel, error=0.05)
-    >>> found.low < 18.75 < found.high, found.details["read_off"]
+    >>> half_life = variogram_half_life(panel, error=0.05)
+    >>> half_life.low < 18.75 < half_life.high, half_life.details["read_off"]
     (True, 'law')
     """
     tail = tails(level)
@@ -305,15 +314,15 @@ def variogram_half_life(
 
 
 def too_few(fit: Fit) -> str:
-    """Say which releases or lags are missing to tell how drift grows; empty where none are."""
+    """Say which releases or lags are missing to estimate drift; empty if none are."""
     releases = fit.steps.releases
     if releases < FEWEST_RELEASES:
         return (
-            f"steps lie between {releases} pair{'s' * (releases != 1)} of versions; fewer than "
-            f"{FEWEST_RELEASES} cannot tell what releases do."
+            f"{releases} pair{'s' * (releases != 1)} of successive versions; at least "
+            f"{FEWEST_RELEASES} are needed to estimate drift."
         )
     if fit.fitted.sum() < 2:
-        return "all series have two versions at the same lag: nothing tells how drift grows."
+        return "all series have two versions at the same lag: how drift grows is unknown."
     return ""
 
 
@@ -322,7 +331,7 @@ def _without_drift(
 ) -> tuple[float | None, float | None, float | None, str]:
     per_release = float((fit.pairs.time / fit.pairs.lag).mean())
     rate = rate_upper_bound(fit.design.at(fit.fitted), fit.pairs.v[fit.fitted], tail)
-    # The rule of three, two-sided: none seen in n, so that -log(0.025) = 3.7 of n are possible.
+    # The rule of three, two-sided: with none in n releases, -log(0.025) = 3.7 of n are possible.
     unseen = -np.log(tail) / (fit.steps.releases * per_release) * (_LARGEST_STEP * error) ** 2
     low = 3 * error**2 / (rate + unseen)
     if low >= per_release:
@@ -331,9 +340,9 @@ def _without_drift(
         None,
         None,
         None,
-        f"no drift stands out of the noise in {fit.steps.releases} releases, but steps of "
-        f"{_LARGEST_STEP:.0f} times the calibrated error could be as frequent as "
-        f"{-np.log(tail):.1f} in so many: not even one release can be promised.",
+        f"no drift exceeds the noise in {fit.steps.releases} releases, but up to "
+        f"{-np.log(tail):.1f} steps of {_LARGEST_STEP:.0f} times the calibrated error are possible "
+        "in as many releases: the half-life may be below one release.",
     )
 
 
@@ -367,7 +376,7 @@ def _with_drift(
         high = np.inf
     if half > lag[-1]:
         half, high = np.inf, np.inf
-    # A law that hardly rises crosses 3·e0² anywhere: beyond the interval it says nothing.
+    # A law that hardly rises may cross 3·e0² anywhere: use it within the interval alone.
     return min(max(half, low), high), low, high, best, read_off
 
 
@@ -380,17 +389,17 @@ def _censored(panel: Panel, drift: float) -> float:
 
 def _assumptions(fit: Fit, *, drift: bool) -> tuple[str, ...]:
     assumptions = [
-        "Drift has stationary increments: a release moves errors by as much early as late.",
-        "Clusters move independently of each other but for what a release does to all.",
-        "The drift and the error at calibration are independent; the latter is known.",
+        "Drift has stationary increments: early and late releases change errors equally.",
+        "Clusters change independently, except for the common effect of a release.",
+        "Drift and the error at calibration are independent, and the latter is known.",
     ]
     if not drift:
         assumptions.append(
-            f"A step not seen yet is at most {_LARGEST_STEP:.0f} times the calibrated error."
+            f"Future steps are at most {_LARGEST_STEP:.0f} times the calibrated error."
         )
     if not fit.noise.known:
         assumptions.append(
-            "Nothing was measured twice, so that noise counts as drift: the half-life is longer "
-            "than it looks, and its interval has no end."
+            "Without repeats, noise counts as drift: the true half-life is longer, and the "
+            "interval has no upper end."
         )
     return tuple(assumptions)

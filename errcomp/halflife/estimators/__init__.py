@@ -1,9 +1,10 @@
-r"""When series of validations expire: each by itself, groups of them, with and without a law.
+r"""When series of validations expire: single series and groups, with and without a distribution.
 
-Here stand units with interval-censored times and covariates, and laws of log time fitted to them:
-written in :math:`z = \phi \log t - \eta` with :math:`\phi = 1/\sigma` the log-likelihood is concave
-where the density is log-concave (Burridge 1981, doi:10.1111/j.2517-6161.1981.tb01149.x), so that
-Newton's method from anywhere finds the only maximum, with covariates and with a parameter held.
+This module has units with interval-censored times and covariates, and distributions of log time
+fitted to them. In :math:`z = \phi \log t - \eta` with :math:`\phi = 1/\sigma` the log-likelihood is
+concave if the density is log-concave (Burridge 1981, doi:10.1111/j.2517-6161.1981.tb01149.x).
+Newton's method then finds the only maximum from any start, with covariates and with a fixed
+parameter.
 """
 
 from __future__ import annotations
@@ -28,12 +29,13 @@ def checked_intervals(left: ArrayLike, right: ArrayLike) -> tuple[Floats, Floats
     Raises
     ------
     InputError
-        There are none, shapes differ, or an interval is empty, negative or no number.
+        There are no intervals, shapes differ, or an interval is empty, negative or NaN.
     """
     lower, upper = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
     if lower.ndim != 1 or lower.shape != upper.shape or not len(lower):
         raise InputError(
-            f"left and right must be one value a unit, got shapes {lower.shape} and {upper.shape}."
+            "left and right must have one value per unit, got shapes "
+            f"{lower.shape} and {upper.shape}."
         )
     bad = ~((lower >= 0) & (lower < upper) & np.isfinite(lower))
     if bad.any():
@@ -41,24 +43,24 @@ def checked_intervals(left: ArrayLike, right: ArrayLike) -> tuple[Floats, Floats
         raise InputError(
             f"a unit expires in (left, right] with 0 <= left < right, got ({lower[i]}, {upper[i]}] "
             f"in {describe_rows((np.flatnonzero(bad) + 1).tolist(), word='unit')}. Leave out units "
-            "that had expired at the start."
+            "that had already expired at the start."
         )
     return lower, upper
 
 
 def numbered_clusters(clusters: ArrayLike | None, n: int) -> NDArray[np.int64]:
-    """Return the clusters of n units as numbers from 0; each is one of its own by default.
+    """Return the clusters of n units as numbers from 0; by default each unit is a cluster.
 
     Raises
     ------
     InputError
-        There are not n of them.
+        The number of clusters is not n.
     """
     if clusters is None:
         return np.arange(n)
     names = np.asarray(clusters)
     if names.shape != (n,):
-        raise InputError(f"clusters must be {n}, one a unit, got shape {names.shape}.")
+        raise InputError(f"clusters must be {n} values, one per unit, got shape {names.shape}.")
     return np.asarray(np.unique(names, return_inverse=True)[1])
 
 
@@ -76,13 +78,13 @@ class Ends:
     Attributes
     ----------
     slope_left, slope_right : ndarray, shape (k, p)
-        Finite; those of ends that do not exist do not matter.
+        Finite; values of missing ends are ignored.
     offset_left, offset_right : ndarray, shape (k,)
     has_left, has_right : ndarray of bool, shape (k,)
-        Whether the unit was seen valid, and seen expired.
+        Whether the unit was observed valid, and observed expired.
     weight : ndarray, shape (k,)
     normal : bool
-        Of log T: normal, otherwise smallest extreme value.
+        Whether log T is normal; otherwise it has the smallest extreme value distribution.
     """
 
     slope_left: Floats
@@ -123,9 +125,9 @@ def _log_density(z: Floats, normal: bool) -> Floats:
 
 
 def log_between(a: Floats, b: Floats, normal: bool) -> Floats:
-    """Return log(S(a) - S(b)) for a < b, where -inf and inf are no ends."""
+    """Return log(S(a) - S(b)) for a < b; -inf and inf stand for missing ends."""
     if normal:
-        # In the upper tail differences of S are kept, in the lower one those of its complement.
+        # The upper tail uses differences of S, the lower tail those of its complement.
         flip = b < -a
         a, b = np.where(flip, -b, a), np.where(flip, -a, b)
     top, bottom = _log_survival(a, normal), _log_survival(b, normal)
@@ -145,7 +147,7 @@ def _parts(
     for z, has_end, sign in ((a, ends.has_left, -1.0), (b, ends.has_right, 1.0)):
         at = np.where(has_end, z, 0.0)
         bend = -at if ends.normal else 1 - np.exp(np.minimum(at, 700.0))
-        # Of what is impossible to rounding there are no derivatives; nobody takes them.
+        # Impossible values (to rounding) have no derivatives; they are not used.
         with np.errstate(over="ignore", invalid="ignore"):
             ratio = np.where(has_end, np.exp(_log_density(at, ends.normal) - log_likelihoods), 0.0)
             first.append(sign * ratio)
@@ -156,7 +158,7 @@ def _parts(
 
 
 def _total(ends: Ends, each: Floats) -> float:
-    """Return the sum over observations; what nobody has may be impossible."""
+    """Return the sum over observations; values without an observation may be impossible."""
     counted = ends.weight > 0
     return float(ends.weight[counted] @ each[counted])
 
@@ -174,14 +176,14 @@ def scores(ends: Ends, theta: Floats) -> Floats:
 
 
 def newton(ends: Ends, start: Floats, positive: bool) -> Maximum:
-    """Maximise from a start; the first parameter stays positive where asked."""
+    """Maximise from a start; the first parameter stays positive if asked."""
     theta = start.astype(float)
     log_likelihoods, first, second = _parts(ends, theta)
     curvature = np.eye(len(theta))
     for _ in range(_ROUNDS):
         if np.isfinite(_total(ends, log_likelihoods)):
             break
-        # Impossible to rounding: a wider law is less so.
+        # Impossible to rounding: try a wider distribution.
         theta = theta / 2
         log_likelihoods, first, second = _parts(ends, theta)
     else:
@@ -216,20 +218,20 @@ def newton(ends: Ends, start: Floats, positive: bool) -> Maximum:
     return Maximum(theta, value, curvature, False)
 
 
-#: Laws of the time to expiry.
+#: Distributions of the time to expiry.
 Law = Literal["exponential", "weibull", "log-normal"]
 
-#: All laws.
+#: All distributions.
 LAWS: tuple[Law, ...] = ("exponential", "weibull", "log-normal")
-#: log(log 2): where half of a Weibull law has gone.
+#: log(log 2): the median of a Weibull distribution.
 _LOGLOG2 = math.log(math.log(2.0))
 HALF: dict[Law, float] = {"exponential": _LOGLOG2, "weibull": _LOGLOG2, "log-normal": 0.0}
 _FEWEST_EVENTS: dict[Law, int] = {"exponential": 1, "weibull": 3, "log-normal": 3}
-#: Largest and smallest 1/sigma that is told from intervals.
+#: Largest and smallest 1/sigma that intervals can determine.
 _STEEP, _FLAT = 50.0, 0.05
-#: Log-likelihood of a unit (with its sign) that says that the law is sure of all of them.
+#: Log-likelihood per unit (with its sign) of a distribution that predicts all units with certainty.
 _CERTAIN = 1e-6
-#: Log of a factor beyond which a bound is not looked for.
+#: Log of the factor within which bounds are searched.
 _FAR = math.log(1e6)
 
 
@@ -240,11 +242,11 @@ class Units:
     Attributes
     ----------
     left, right : ndarray, shape (k,)
-        Of different rows.
+        Different intervals.
     x : ndarray, shape (k, q)
         Covariates.
     weight : ndarray, shape (k,)
-        How many units are alike.
+        Number of units with this interval and these covariates.
     of, cluster : ndarray of int, shape (n,)
         Row and cluster of each unit.
     """
@@ -293,7 +295,7 @@ class Units:
         return len(np.unique(self.cluster))
 
     def take(self, which: NDArray[np.bool_]) -> Self:
-        """Return some of the units; rows that none of them has weigh nothing."""
+        """Return some of the units; rows without a unit get the weight 0."""
         of = self.of[which]
         weight = _counted(of, len(self.weight))
         return replace(self, weight=weight, of=of, cluster=self.cluster[which])
@@ -304,7 +306,7 @@ def _counted(of: NDArray[np.int64], rows: int) -> Floats:
 
 
 def check_law(law: Law) -> None:
-    """Raise unless a law is known."""
+    """Raise unless a distribution is known."""
     if law not in LAWS:
         raise InputError(f"law must be one of {', '.join(LAWS)}, got {law!r}.")
 
@@ -314,9 +316,8 @@ def ends_of(
 ) -> Ends:
     """Return the ends of intervals as functions of the parameters.
 
-    Parameters are 1/sigma (not of the exponential law), the location and the effects, each over
-    sigma. With a log median (where all covariates are 0), or an effect, held, its parameter is
-    gone.
+    Parameters are 1/sigma (except for the exponential distribution), the location and the effects,
+    each over sigma. A fixed log median (at covariates of 0) or effect removes its parameter.
     """
     free = law != "exponential"
     slopes, offsets = [], []
@@ -353,21 +354,30 @@ def ends_of(
 
 
 def maximum(units: Units, law: Law) -> Maximum | str:
-    """Return the parameters of largest likelihood, or why there are none."""
+    """Return the parameters of largest likelihood, or why they are refused."""
     fewest = _FEWEST_EVENTS[law] + units.x.shape[1]
     if units.n_events < fewest:
-        return f"{units.n_events} of {units.n} units expired; the {law} law needs {fewest} or more."
+        return (
+            f"{units.n_events} of {units.n} units expired; the {law} distribution needs {fewest} "
+            "or more."
+        )
     if units.n_clusters == 1 < units.n:
-        return f"the {units.n} units are one cluster: what they share cannot be told from chance."
+        return (
+            f"the {units.n} units are one cluster: common changes cannot be distinguished from "
+            "chance."
+        )
     ends = ends_of(units, law)
     fit = newton(ends, _start(units, law), positive=law != "exponential")
     steep = law != "exponential" and fit.theta[0] > _STEEP
     if steep or fit.log_likelihood > -_CERTAIN * units.n:
-        return f"all units can have expired at once: the intervals do not tell a {law} law."
+        return (
+            "all units may have expired at the same time: the intervals do not determine the "
+            f"{law} distribution."
+        )
     if law != "exponential" and fit.theta[0] < _FLAT:
-        return f"the units expired at times too far apart for a {law} law."
+        return f"the times of expiry are too far apart for the {law} distribution."
     if not fit.converged or np.linalg.cond(fit.curvature) > 1e12:
-        return f"the intervals do not tell the parameters of a {law} law."
+        return f"the intervals do not determine the parameters of the {law} distribution."
     return fit
 
 
@@ -383,7 +393,7 @@ def _start(units: Units, law: Law) -> Floats:
 
 
 def design_effect(units: Units, law: Law, fit: Maximum, gradient: Floats) -> float:
-    """Return how much clusters add to the variance of a figure with this gradient; at least 1."""
+    """Return the variance inflation by clusters for an estimate with this gradient; at least 1."""
     k = units.n_clusters
     if k == units.n:
         return 1.0
@@ -394,8 +404,8 @@ def design_effect(units: Units, law: Law, fit: Maximum, gradient: Floats) -> flo
 
 
 def cutoff(units: Units, level: float, free: int) -> float:
-    """Return what twice the log-likelihood ratio exceeds by chance; clusters count as few units."""
-    # Not scipy.stats, which takes a second to import.
+    """Return the critical value of twice the log-likelihood ratio; clusters count as few units."""
+    # Avoids scipy.stats, which takes a second to import.
     d, tail, few = units.n_events, (1 - level) / 2, 1.0
     if units.n_clusters < units.n:
         few = float(
@@ -409,7 +419,7 @@ def cutoff(units: Units, level: float, free: int) -> float:
 
 
 def bounds_of(excess: Callable[[float], float], at: float, step: float) -> tuple[float, float]:
-    """Return where a profile on either side of its maximum is rejected; endless where nowhere."""
+    """Return where a profile on either side of its maximum is rejected; infinite if nowhere."""
     from scipy.optimize import brentq
 
     bounds = []

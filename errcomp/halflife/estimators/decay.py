@@ -1,4 +1,4 @@
-r"""Smooth decay: does the error drift steadily, and when does it then reach the threshold?"""
+r"""Smooth decay: whether the error drifts steadily, and when it then reaches the threshold."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["decay_half_lives", "group_decay_half_life"]
 #
 # The smooth forms are lines in a basis g of time: g = t, or 1 - exp(-t/τ) for τ of a grid.
 
-#: Time constants of saturation over the time seen: below the first a step, above the last a line.
-#: Few to forecast with, more for the interval.
+#: Time constants of saturation relative to the record: from almost a step to almost a line.
+#: A coarse grid to forecast with, a finer one for the interval.
 _TAU_FORECAST = np.geomspace(0.08, 2.5, 10)
 _TAU_PROFILE = np.geomspace(0.03, 4.0, 22)
-#: And about the best of those, as factors.
+#: Refinement around the best of these, as factors.
 _TAU_NEAR = np.exp(np.linspace(-0.3, 0.3, 31))
-#: Values that the first forecast is made from.
+#: Number of values for the first forecast.
 FIRST_ORIGIN = 5
 _FAR = np.linspace(0, 2, 81)
 _NEAR = np.concatenate([np.linspace(-8, -3, 11), np.linspace(-2.8, 2.8, 57), np.linspace(3, 8, 11)])
@@ -33,7 +33,7 @@ RIVALS = ("constant", "step", "last value")
 
 
 def _bases(time: Floats, span: Floats, tau: Floats) -> Floats:
-    """Return the basis of each form at times: (forms, s, n); the first is the line.
+    """Return the basis of each form at times, shape (forms, s, n); the first is the line.
 
     ``tau`` has shape (forms - 1, s) or (forms - 1, 1).
     """
@@ -82,7 +82,7 @@ def _smooth_forecasts(time: Floats, y: Floats, origins: NDArray[np.int64]) -> Fl
 
 
 def _after_step(sums: Floats) -> Floats:
-    # Mean after the best single step; two values at least on each side.
+    # Mean after the best single step, with at least two values on each side.
     k = sums.shape[1]
     before = np.arange(2, k - 1)
     first = sums[:, before - 1]
@@ -95,23 +95,23 @@ def _after_step(sums: Floats) -> Floats:
 def profile(
     time: Floats, y: Floats, reached: Floats, ratio: float
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    r"""When the smooth curve reaches a value, with the interval of the profile likelihood.
+    r"""Return when the smooth curve reaches a value, with a profile-likelihood interval.
 
-    With :math:`a + b\,g(t^*) = L` the fit is that of y - L on g(t) - g(t*) without intercept.
+    With :math:`a + b\,g(t^*) = L` the fit is that of y - L on g(t) - g(t*) without an intercept.
 
     Parameters
     ----------
     time, y : ndarray, shape (s, n)
-        Time from 0 on.
+        Times, starting at 0.
     reached : ndarray, shape (s,)
         L.
     ratio : float
-        A time is excluded where its residual sum of squares is larger than the least by this.
+        A time is excluded if its residual sum of squares exceeds the smallest by this factor.
 
     Returns
     -------
     best, low, high : ndarray, shape (s,)
-        inf where beyond twice the time seen.
+        inf beyond twice the record.
     start : ndarray, shape (s,)
         Of the best curve at time 0.
     """
@@ -151,7 +151,7 @@ def _sums(g: Floats, rest: Floats) -> tuple[Floats, Floats, Floats, Floats, Floa
 
 
 def _grid(span: Floats, start: Floats, slope: Floats, tau: Floats, spread: Floats) -> Floats:
-    """Return times to look at: all over, and finely about where the best curve gets there."""
+    """Return times to evaluate: a coarse grid, and a fine one around the best curve's crossing."""
     straight = np.isinf(tau)
     with np.errstate(divide="ignore", invalid="ignore"):
         u = -start / slope
@@ -165,7 +165,7 @@ def _grid(span: Floats, start: Floats, slope: Floats, tau: Floats, spread: Float
 
 
 def _star(when: Floats, span: Floats, tau: Floats) -> Iterator[Floats]:
-    # One form at a time: all of them at once would not stay in the cache.
+    # One form at a time: all of them together do not fit into the cache.
     scaled = when / span[:, None]
     yield scaled
     for time_constant in tau:
@@ -173,7 +173,7 @@ def _star(when: Floats, span: Floats, tau: Floats) -> Iterator[Floats]:
 
 
 def _lowest(values: Iterator[Floats]) -> Floats:
-    """Return the least over forms; between the finer time constants by a parabola through three."""
+    """Return the minimum over forms, interpolated by parabolas between fine time constants."""
     lowest = next(values)
     for _ in _TAU_PROFILE:
         lowest = np.minimum(lowest, next(values))
@@ -189,7 +189,7 @@ def _lowest(values: Iterator[Floats]) -> Floats:
 
 
 def _ends(when: Floats, excess: Floats) -> tuple[Floats, Floats]:
-    # Where the excess over what is allowed changes sign, between two points of the grid.
+    # Where the excess over the limit changes sign, between two points of the grid.
     last, row = when.shape[1] - 1, np.arange(len(when))
     inside = excess <= 0
 
@@ -207,7 +207,7 @@ def _ends(when: Floats, excess: Floats) -> tuple[Floats, Floats]:
 
 _FORMS = ("linear", "saturating", *RIVALS)
 _ASSUMPTIONS = (
-    "The error follows a line or saturates exponentially; single errors about it are independent.",
+    "The error follows a line or saturates exponentially, with independent deviations.",
     "It keeps drifting in the same direction.",
 )
 
@@ -216,22 +216,22 @@ _ASSUMPTIONS = (
 _FEWEST = 12
 #: A smooth form must forecast better than each rival by this many standard errors.
 _Z = 1.0
-#: Series at a time: arrays of a chunk stay small.
+#: Series per chunk, which keeps arrays small.
 _CHUNK = 4_000
 
 
 def decay_half_lives(
     panel: Panel, *, threshold: float, clock: Clock = "releases", level: float = 0.95
 ) -> tuple[HalfLife, ...]:
-    r"""Half-life of each series by smooth decay, where a smooth form is what the data support.
+    r"""Return the half-life of each series by smooth decay, if the data support a smooth form.
 
     Two smooth forms, a line :math:`a + bt` and saturation :math:`a + b(1 - e^{-t/\tau})`, forecast
-    each value from those before it (rolling origin, one step ahead), and so do a constant, a
-    single step and the last value. A smooth form is supported where its mean squared forecast error
-    is smaller than that of each of the three by more than the standard error of the difference, and
-    there are 12 versions; else the half-life is refused as not identifiable. The half-life is then
-    the time since the first version at which the fitted curve reaches the threshold, in the
-    direction in which it drifts:
+    each value from the earlier ones (rolling origin, one step ahead). Their rivals are a constant,
+    a single step and the last value. A smooth form is supported if there are 12 versions and its
+    mean squared forecast error is smaller than that of each rival by more than the standard error
+    of the difference. Otherwise the half-life is refused as not identifiable. The half-life is the
+    time since the first version at which the fitted curve reaches the threshold, in the direction
+    of its drift:
 
     .. math:: t^* : \ a + b\,g(t^*) = \pm\,\mathrm{threshold}
 
@@ -240,22 +240,22 @@ def decay_half_lives(
     .. math:: \{t^* : \mathrm{RSS}(t^*) \le \mathrm{RSS}_{\min}
               (1 + F_{1, n - 4; \mathrm{level}} / (n - 4))\}
 
-    with one degree of freedom less than three parameters leave, for the choice of
-    series by their forecasts (without it small samples covered 91 to 93 %).
+    with one degree of freedom less than for three parameters, because series are selected by their
+    forecasts (otherwise small samples covered 91 to 93 %).
 
-    ``high`` is inf where saturation below the threshold, or a time beyond twice the time seen, is
-    among the fits that cannot be excluded.
+    ``high`` is inf if the fits that cannot be excluded include saturation below the threshold, or a
+    time beyond twice the record.
 
-    Of identified series 93 to 97 % were covered in simulations; 90 % where fewer than one in five
-    is identified, since those are the ones that chance made look steeper (saturation, 12 versions).
-    Valid for independent errors about a smooth curve. A random walk may look like a line: that is
-    why the last value is among the rivals.
+    In simulations, 93 to 97 % of the identified series were covered; 90 % if fewer than one in five
+    is identified, because chance made these look steeper (saturation, 12 versions).
+    Valid for independent errors around a smooth curve. A random walk may look like a line, so the
+    last value is among the rivals.
 
     Parameters
     ----------
     panel : Panel
     threshold : float
-        On the log scale: twice the calibrated error, or √3 times where errors start from 0.
+        On the log scale: twice the calibrated error, or √3 times if errors start from 0.
     clock : {"releases", "months"}
     level : float
 
@@ -269,8 +269,8 @@ def decay_half_lives(
     Raises
     ------
     InputError
-        Versions have no dates where months are asked for, ``threshold`` is not positive and
-        finite, or ``level`` is not between 0 and 1.
+        Versions have no dates and the clock is months, ``threshold`` is not positive and finite, or
+        ``level`` is not between 0 and 1.
 
     References
     ----------
@@ -320,22 +320,22 @@ def decay_half_lives(
 def group_decay_half_life(
     panel: Panel, *, threshold: float, clock: Clock = "releases", level: float = 0.95
 ) -> HalfLife:
-    r"""Half-life of a group of series by smooth decay of their mean log error.
+    r"""Return the half-life of a group of series by smooth decay of their mean log error.
 
-    The mean over series at each lag since their first version, over a stretch of lags at which all
-    series of the mean are seen (the one with most values; others are left out), goes through
-    `decay_half_lives` as one series. What series have in common remains, drifts that go in
-    different directions cancel: where they do, see `errcomp.halflife.drift.variogram`.
+    The mean over series at each lag since their first version is treated as one series by
+    `decay_half_lives`. It uses a range of lags at which all series of the mean have values (the
+    range with most values); other series are left out. Common drift remains, while drifts in
+    opposite directions cancel: for those see `errcomp.halflife.drift.variogram`.
 
     Parameters
     ----------
     panel, threshold, clock, level
-        As for `decay_half_lives`. On the clock of months a lag in releases stands at its mean.
+        As for `decay_half_lives`. On the clock of months, a lag in releases has its mean in months.
 
     Returns
     -------
     HalfLife
-        ``n_series`` is the number of series in the mean.
+        ``n_series`` is the number of averaged series.
 
     Raises
     ------
@@ -358,8 +358,8 @@ def group_decay_half_life(
     ...     noise_df=np.full(30, np.inf),
     ...     frozen_at_first=False,
     ... )
-    >>> found = group_decay_half_life(panel, threshold=0.05)
-    >>> found.low < 10 < found.high, found.n_series
+    >>> half_life = group_decay_half_life(panel, threshold=0.05)
+    >>> half_life.low < 10 < half_life.high, half_life.n_series
     (True, 30)
     """
     check_positive(threshold, "threshold")
@@ -369,7 +369,7 @@ def group_decay_half_life(
     series = panel.series
     lag = panel.version - panel.version[first][series]
     whole = lag == np.arange(len(lag)) - first[series]
-    # Versions from the first one on without a gap, of each series.
+    # Versions since the first one without a gap, for each series.
     run = np.bincount(series, weights=whole, minlength=panel.n_series).astype(int)
     have = (run[:, None] >= np.arange(1, run.max() + 1)).sum(axis=0)
     length = int(np.argmax(have * np.arange(1, len(have) + 1))) + 1
@@ -401,7 +401,7 @@ def _decay(
         )
 
     if n < _FEWEST or not (time[:, -1] > time[:, 0]).all():
-        why = f"not identifiable: {n} versions, smooth decay needs {_FEWEST} at different times."
+        why = f"not identifiable: {n} versions; smooth decay needs {_FEWEST} at different times."
         return [result(i, why) for i in range(s)]
     mse, smooth, beaten = _compare(time, y)
     slope = _slope(time, y)
@@ -423,13 +423,13 @@ def _decay(
         if i not in supported:
             rival = int(np.argmin(np.where(beaten[:, i], np.inf, mse[2:, i])))
             why = (
-                f"not identifiable: held-out error of the {_FORMS[smooth[i]]} form "
-                f"{rms[smooth[i], i]:.3g} against {rms[2 + rival, i]:.3g} of the {RIVALS[rival]}, "
+                f"not identifiable: the held-out error of the {_FORMS[smooth[i]]} form is "
+                f"{rms[smooth[i], i]:.3g}, that of the {RIVALS[rival]} {rms[2 + rival, i]:.3g}, "
                 f"over {n - FIRST_ORIGIN} forecasts."
             )
         elif abs(begin[i]) >= threshold:
             why = (
-                f"the fitted error was {begin[i]:.3g} at the first version, beyond the threshold "
+                f"the fitted error was {begin[i]:.3g} at the first version, above the threshold of "
                 f"{threshold:.3g} from the start."
             )
         else:

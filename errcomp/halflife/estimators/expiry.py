@@ -1,35 +1,33 @@
-r"""Between which two validations each series expired, as far as noise of the measurement tells.
+r"""The two validations between which each series expired, given the measurement noise.
 
-Noise widens the interval of a series instead of moving it. Means of w = 1, 2, 4, ... successive
-errors are looked at; with a standard deviation s of the noise of such a mean,
+Noise widens the interval of a series instead of shifting it. The method uses means of w = 1, 2, 4,
+... successive errors. With a standard deviation s of the noise of such a mean,
 
-* one of its rows has *surely expired* where :math:`|\bar e| - z s \ge \theta`,
-* its first row was *surely valid* where :math:`|\bar e| + z s < \theta` and its own error is below
-  the threshold too: had it expired, the later ones would have.
+* one of its rows has *clearly expired* if :math:`|\bar e| - z s \ge \theta`,
+* its first row was *clearly valid* if :math:`|\bar e| + z s < \theta` and its own error is below
+  the threshold, too: an expired series would have stayed expired.
 
 z is the quantile of a Student t with the noise's degrees of freedom
-at the Šidák level :math:`1 - \text{level}^{1/k}` for the k means of the series, so that all of its
-rows are judged right at once with the stated probability. Where the panel is frozen at first
-measurements, the noise of the first one is in every later error: it is added, and no mean takes it
-away.
+at the Šidák level :math:`1 - \text{level}^{1/k}` for the k means of the series. All of its rows are
+then classified correctly with the stated probability. If the panel is frozen at first measurements,
+every later error contains the noise of the first one: it is added, and no mean removes it.
 
-A series expired in (last row of the first unbroken run of surely valid ones, last row of the first
-surely expired mean]. A surely valid row after one that is open does not count: the series may have
-crossed the threshold and returned.
+A series expired in (last row of the first unbroken run of clearly valid rows, last row of the first
+clearly expired mean]. A clearly valid row after an undecided one does not count: the series may
+have crossed the threshold and returned.
 
-Where the noise is not known, errors are taken at face value, but for one: a single row beyond the
-threshold, before and after which the series was valid, is no more than one bad run tells. It is not
-surely expired, and the series is open from there on: it expired in (row before it, first row of two
-in succession beyond the threshold, or the last one], or not at all. Steps that last are dated as
-before. Simulated, stable series of 10, 20 and 40 versions with 5 % of bad runs (six times the
-noise): 6, 7 and 10 % get a sure time of expiry, where taking each row at face value gave 32, 55 and
-82 %. What is left are bad runs at the last version, after which nothing tells, and two in
-succession: bad runs that last two versions are not told from steps (39 % of 20 versions).
+If the noise is unknown, errors are taken at face value, with one exception. A single row beyond the
+threshold, between valid rows, may be one bad run. It is not clearly expired, and the series is
+undecided after it: it expired in (row before it, first of two successive rows beyond the threshold,
+or the last row], or not at all. Lasting steps are dated as before. In simulations of stable series
+of 10, 20 and 40 versions with 5 % of bad runs (six times the noise), 6, 7 and 10 % get a definite
+time of expiry; with each row at face value it was 32, 55 and 82 %. The remaining cases are bad runs
+at the last version, and two bad runs in succession, which look like a step (39 % of 20 versions).
 
-The probability is at least the nominal one, and mostly above: rows far from the threshold cannot be
-judged wrong, whatever the noise. Simulated coverage at 95 %: 6 to 200 versions, noise 1 to 10 %, a
-threshold of 10 %, degrees of freedom of 5 and more: 99 to 100 % for steps, smooth drift and none,
-93 to 100 % for random walks, which cross the threshold and return as shortly as noise hides.
+The probability is at least the nominal one, and mostly above: rows far from the threshold are never
+misclassified. Simulated coverage at 95 %, with 6 to 200 versions, noise of 1 to 10 %, a threshold
+of 10 % and 5 or more degrees of freedom: 99 to 100 % for steps, smooth drift and no drift, 93 to
+100 % for random walks, which may cross the threshold and return within the noise.
 """
 
 from __future__ import annotations
@@ -46,31 +44,31 @@ from errcomp.errors import InputError, describe_names
 from errcomp.halflife.panel import Clock, HalfLife, Panel, check_clock, check_level, check_positive
 from errcomp.results import Dropped, format_number
 
-__all__ = ["AT_START", "TOO_NOISY", "Expiry", "View", "expiry_of", "of_views", "series_half_lives"]
+__all__ = ["AT_START", "TOO_NOISY", "Expiry", "View", "expiry_of", "series_half_lives"]
 
-#: When a series expired: as early as noise allows, at face value, or at the first sure row.
+#: When a series expired: as early as noise allows, at face value, or as late as noise allows.
 View = Literal["early", "face", "late"]
 Floats: TypeAlias = "NDArray[np.float64]"
 Fitted = TypeVar("Fitted")
 
-#: A duration below this (of a release, of a month) is no time between two rows.
+#: Two rows closer than this (in releases or months) are simultaneous.
 _NO_TIME = 1e-9
 _VIEWS: tuple[View, ...] = ("early", "face", "late")
-#: Attributes that have a value for each series.
+#: Attributes with a value for each series.
 _COLUMNS = (
     *("series", "left", "right", "guess", "after_left", "before_right", "before_guess"),
     *("cluster", "returned", "unconfirmed", "last_seen"),
 )
 #: Why a series has no time of expiry: it was never valid.
-AT_START = "surely beyond the threshold at its first version"
+AT_START = "clearly beyond the threshold at its first version"
 #: Why a series has no time of expiry: its noise hides it.
-TOO_NOISY = "noise too large for the threshold: no row could be told to be valid"
-_PERSISTS = "A series does not expire and return between two successive rows, nor within the noise."
+TOO_NOISY = "noise too large for the threshold: no row is clearly valid"
+_PERSISTS = "A series does not expire and return between two successive rows or within the noise."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Expiry:
-    """Interval-censored times to doubling, one per series that can be judged.
+    """Interval-censored times to doubling, one per series that can be evaluated.
 
     Attributes
     ----------
@@ -78,32 +76,33 @@ class Expiry:
         Positions of the series in the panel.
     left, right : ndarray of float, shape (k,)
         The series first expired in (left, right], in units of the clock since its first version;
-        right is inf where it had not surely expired when last seen.
+        right is inf if it had not clearly expired when last validated.
     guess : ndarray of float, shape (k,)
         Time of the first row in the interval that is beyond the threshold at face value; `right`
-        where there is none.
+        without such a row.
     after_left, before_right, before_guess : ndarray of float, shape (k,)
-        Times of the row that follows `left`, and of those before `right` and `guess`; inf where
-        there is no such row, the time of the last row where `right` or `guess` is inf.
+        Times of the row that follows `left`, and of the rows before `right` and `guess`. Without a
+        row after `left` inf; if `right` or `guess` is inf, the time of the last row.
     cluster : ndarray of int, shape (k,)
     returned : ndarray of bool, shape (k,)
-        Surely valid again after it had surely expired.
+        Clearly valid again after it had clearly expired.
     unconfirmed : ndarray of bool, shape (k,)
-        Beyond the threshold in a single row before it had surely expired (or in no other), with a
-        noise that is not known: that may have been one bad run.
+        Beyond the threshold in a single row before it clearly expired (or without expiring), with
+        unknown noise: this may have been one bad run.
     last_seen : ndarray of float, shape (k,)
         Time of the last row.
     unit : {"releases", "months"}
     level : float
-        Probability with which all rows of a series are judged right.
+        Probability that all rows of a series are classified correctly.
     threshold : float
     n_panel : int
         Number of series of the panel.
     n_rows, n_open : int
-        Rows of these series, and those not surely valid before the series had surely expired.
+        Number of rows of these series, and of those that were not clearly valid before the series
+        had clearly expired.
     at_start, too_noisy : ndarray of int
-        Positions of the series left out: surely expired at their first version, or with a noise
-        that leaves every row open.
+        Positions of the series left out: clearly expired at their first version, or too noisy to
+        decide on any row.
     assumptions : tuple of str
     """
 
@@ -130,7 +129,7 @@ class Expiry:
 
     @property
     def dropped(self) -> tuple[Dropped, ...]:
-        """Series left out, with reasons; their `rows` are positions in the panel from 1."""
+        """The series left out, with reasons; `rows` are positions in the panel, from 1."""
         return tuple(
             Dropped(reason, len(which), tuple(int(i) + 1 for i in which[:3]))
             for reason, which in ((AT_START, self.at_start), (TOO_NOISY, self.too_noisy))
@@ -139,26 +138,34 @@ class Expiry:
 
     @property
     def n(self) -> int:
-        """Number of series that can be judged."""
+        """Number of series that can be evaluated."""
         return len(self.series)
 
     def intervals(self, view: View) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return intervals between successive rows, as early or as late as noise allows.
 
-        Between the early and the late ones lie the true ones, whatever the noise was; where there
-        is none they are the same. Intervals (left, right] themselves are wider than the gaps
-        between rows because of noise, which does not come at random times: taken as if it did,
-        they put the median of drifting series too early.
+        The true intervals are between the early and the late ones. Without noise all are the same.
+        The intervals (left, right] themselves are wider than the gaps between rows, because of
+        noise. They must not be used as censoring intervals: the median of drifting series would be
+        too early.
 
         Parameters
         ----------
         view : {"early", "face", "late"}
-            Expired at the first row that is not surely valid, at the first one beyond the threshold
-            at face value, or at the first surely expired one.
+            Expired at the first row that is not clearly valid, at the first row beyond the
+            threshold at face value, or at the first clearly expired row.
 
         Returns
         -------
         left, right : ndarray of float, shape (k,)
+
+        Examples
+        --------
+        >>> from errcomp.halflife.panel import panel_of
+        >>> panel = panel_of({"version": ["1", "2", "3"], "measured": [4.0, 4.1, 6.0]}).panel
+        >>> left, right = expiry_of(panel, 0.2, "releases").intervals("face")
+        >>> left.tolist(), right.tolist()
+        ([1.0], [2.0])
         """
         if view == "early":
             return self.left, self.after_left
@@ -166,33 +173,44 @@ class Expiry:
             return self.before_right, self.right
         return self.before_guess, self.guess
 
-    def check_length(self, n: int, what: str) -> None:
-        """Raise unless there is one value for each series of the panel."""
-        if n != self.n_panel:
-            raise InputError(f"{what} must be {self.n_panel}, one a series of the panel, got {n}.")
-
     def take(self, which: NDArray[np.bool_]) -> Expiry:
-        """Return some of the series; what was left out of the others stays with them."""
+        """Return some of the series, without the counts of series left out.
+
+        Examples
+        --------
+        >>> from errcomp.halflife.panel import panel_of
+        >>> panel = panel_of({"version": ["1", "2", "3"], "measured": [4.0, 4.1, 6.0]}).panel
+        >>> expiry_of(panel, 0.2, "releases").take(np.array([True])).n
+        1
+        """
         none = np.empty(0, dtype=np.int64)
         part = {name: getattr(self, name)[which] for name in _COLUMNS}
         return replace(self, **part, at_start=none, too_noisy=none)
 
     @property
     def censored_share(self) -> float:
-        """Share of the series judged that were not surely beyond the threshold at any row."""
+        """Share of the evaluated series that were not clearly beyond the threshold at any row."""
         return float(np.mean(np.isinf(self.right))) if self.n else float("nan")
+
+
+def check_length(expiry: Expiry, n: int, name: str) -> None:
+    """Raise unless there is one value for each series of the panel."""
+    if n != expiry.n_panel:
+        raise InputError(
+            f"{name} must have {expiry.n_panel} values, one per series of the panel, got {n}."
+        )
 
 
 def expiry_of(panel: Panel, threshold: float, clock: Clock, *, level: float = 0.95) -> Expiry:
     """Return the interval in which each series of a panel expired.
 
-    Definition: time since the first version of the series; the first crossing counts, a series
-    that returns later is marked. Left out and counted are series that were surely expired at their
-    first version, and those whose noise is too large to tell that any row is valid: the noise alone
-    decides it, not the errors, so that leaving them out does not favour either.
+    Definition: time from the first version of the series to its first crossing of the threshold; a
+    series that returns later is marked. Left out and counted are series that had clearly expired at
+    their first version, and series with too much noise to show that any row is valid. The second
+    reason depends on the noise alone and not on the errors, so it does not bias the result.
 
-    Misleads where the threshold is near the noise: the interval is then wide, and a series that
-    drifted just beyond it is never known to have expired.
+    Misleads if the threshold is near the noise: the interval is then wide, and a series that
+    drifted just beyond the threshold never counts as clearly expired.
 
     Parameters
     ----------
@@ -201,7 +219,7 @@ def expiry_of(panel: Panel, threshold: float, clock: Clock, *, level: float = 0.
         On the log scale, see `errcomp.halflife.threshold.doubling_threshold`.
     clock : {"releases", "months"}
     level : float
-        Probability with which all rows of a series are judged right.
+        Probability that all rows of a series are classified correctly.
 
     Returns
     -------
@@ -210,9 +228,9 @@ def expiry_of(panel: Panel, threshold: float, clock: Clock, *, level: float = 0.
     Raises
     ------
     InputError
-        The threshold is not positive and finite, `level` is not between 0 and 1, the clock is not
-        known or the versions have no dates, an error is not finite, or two rows of a series have no
-        time between them.
+        The threshold is not positive and finite, `level` is not between 0 and 1, the clock is
+        unknown or the versions have no dates, an error is not finite, or two rows of a series are
+        simultaneous.
 
     References
     ----------
@@ -235,8 +253,8 @@ def expiry_of(panel: Panel, threshold: float, clock: Clock, *, level: float = 0.
     ...     noise_df=np.array([np.inf, np.inf]),
     ...     frozen_at_first=False,
     ... )
-    >>> found = expiry_of(panel, 0.1, "releases")
-    >>> found.left.tolist(), found.right.tolist(), found.guess.tolist()
+    >>> expiry = expiry_of(panel, 0.1, "releases")
+    >>> expiry.left.tolist(), expiry.right.tolist(), expiry.guess.tolist()
     ([1.0, 3.0], [3.0, inf], [2.0, inf])
     """
     _check(panel, threshold, clock, level)
@@ -246,7 +264,7 @@ def expiry_of(panel: Panel, threshold: float, clock: Clock, *, level: float = 0.
     _check_order(panel, time, series)
     first = np.zeros(len(series), dtype=bool)
     first[panel.starts[:-1]] = True
-    rows = judge_rows(panel, series, first, threshold, level)
+    rows = classify_rows(panel, series, first, threshold, level)
     starts = panel.starts[:-1]
     right = least(np.where(rows.expired_by >= 0, time[rows.expired_by], np.inf), starts)
     beyond = np.abs(panel.error) >= threshold
@@ -298,7 +316,7 @@ def expiry_of(panel: Panel, threshold: float, clock: Clock, *, level: float = 0.
 
 
 def of_views(expiry: Expiry, fit: Callable[[Floats, Floats], Fitted]) -> list[Fitted]:
-    """Fit to the earliest, face and latest expiries; once where noise leaves nothing open."""
+    """Fit to the early, face-value and late expiries; once if noise makes no difference."""
     views = [expiry.intervals(view) for view in _VIEWS]
     if all(np.array_equal(views[0][1], right) for _, right in views[1:]):
         return [fit(*views[0])] * 3
@@ -319,14 +337,13 @@ def _check(panel: Panel, threshold: float, clock: Clock, level: float) -> None:
 
 
 def _check_order(panel: Panel, time: NDArray[Any], series: NDArray[Any]) -> None:
-    """Raise where time does not go on from one row of a series to the next."""
+    """Raise if time does not increase from one row of a series to the next."""
     still = (np.diff(time) < _NO_TIME) & (np.diff(series) == 0)
     if still.any():
         names = [panel.names[i] for i in np.unique(series[1:][still])]
         raise InputError(
-            f"versions of a series must follow each other in time, but two have the same date, or "
-            f"dates against their order, in {describe_names(names)}. Use clock='releases', or fix "
-            "the dates."
+            "the dates of the versions of a series must increase, but they do not in "
+            f"{describe_names(names)}. Use clock='releases', or fix the dates."
         )
 
 
@@ -336,42 +353,41 @@ def _assumptions(
     assumptions = [_PERSISTS]
     if open_at_first:
         assumptions.append(
-            f"{open_at_first} of {len(known)} series are near the threshold at their first version "
-            "already; they were taken to be valid there."
+            f"{open_at_first} of {len(known)} series are near the threshold at their first "
+            "version; they count as valid there."
         )
     if not known.all():
         assumptions.append(
-            f"The noise of {(~known).sum()} of {len(known)} series is not known: their errors were "
+            f"The noise of {(~known).sum()} of {len(known)} series is unknown: their errors are "
             "taken at face value, and noise counts as drift."
         )
     if unconfirmed:
         assumptions.append(
-            f"{unconfirmed} of {len(known)} series were beyond the threshold in a single row and "
-            "back at the next, as one bad run would be: when they expired, if at all, is "
-            "open from there on. Repeats would tell."
+            f"{unconfirmed} of {len(known)} series were beyond the threshold in a single row, "
+            "which may be a bad run: it does not count as expiry. Repeats would decide."
         )
     if known.any():
         assumptions.append(
-            f"Noise is normal and independent between versions: all rows of a series are judged "
-            f"right with a probability of {format_number(level)}."
+            "Noise is normal and independent between versions. All rows of a series are classified "
+            f"correctly with a probability of {format_number(level)}."
         )
         if panel.frozen_at_first:
             assumptions.append(
-                "The noise of the first measurement is in every later error, and counted."
+                "Every later error contains the noise of the first measurement, which is counted."
             )
     return tuple(assumptions)
 
 
-# Which rows of a series are surely valid, or surely expired, in spite of noise.
+# Which rows of a series are clearly valid, or clearly expired, in spite of noise.
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """What is sure of each row, and of which series the noise is known.
+    """The classification of each row, and whether the noise of each series is known.
 
-    ``expired_by`` of a row is the last row of the shortest surely expired mean from it on, else -1.
-    ``isolated`` are single rows beyond the threshold between two that are not, of series whose
-    noise is not known: one bad run looks the same.
+    ``expired_by`` of a row is the last row of the shortest clearly expired mean that starts with
+    it, else -1. ``isolated`` are single rows beyond the threshold between two that are not, of
+    series with unknown noise: one bad run looks the same.
     """
 
     valid: NDArray[np.bool_]
@@ -381,10 +397,10 @@ class Rows:
     isolated: NDArray[np.bool_]
 
 
-def judge_rows(
+def classify_rows(
     panel: Panel, series: NDArray[Any], first: NDArray[Any], threshold: float, level: float
 ) -> Rows:
-    """Look at the means of 1, 2, 4, ... rows from each row on."""
+    """Classify rows by the means of 1, 2, 4, ... rows that start with each row."""
     n = len(series)
     sd = np.asarray(panel.sd, dtype=float)
     known = (panel.noise_df > 0) & ~any_row(~np.isfinite(sd), panel.starts[:-1])
@@ -392,7 +408,7 @@ def judge_rows(
     shared = np.zeros(n)
     alone = np.zeros(n, dtype=bool)
     if panel.frozen_at_first:
-        # Its error is 0 by construction; its noise is in all others, and in all their means.
+        # Its error is 0 by construction; all others, and all their means, contain its noise.
         shared = np.where(first, 0.0, variance[panel.starts[:-1]][series])
         variance, alone = np.where(first, 0.0, variance), first
     z = _quantiles(np.diff(panel.starts) - panel.frozen_at_first, known, panel.noise_df, level)
@@ -407,7 +423,7 @@ def judge_rows(
         noise = np.maximum(squares[at + width] - squares[at], 0.0) / width**2 + shared[at]
         margin = z[series[at]] * np.sqrt(noise)
         size = np.abs(sums[at + width] - sums[at]) / width if width > 1 else np.abs(panel.error)
-        # Without noise a row on the threshold has expired.
+        # Without noise, a row on the threshold has expired.
         expired = at[size - margin >= threshold]
         valid[at[size + margin < threshold]] = True
         by[expired[by[expired] < 0]] = expired[by[expired] < 0] + width - 1
@@ -418,7 +434,7 @@ def judge_rows(
 
 
 def _isolated(beyond: NDArray[Any], series: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which rows are beyond the threshold where those before and after them are not."""
+    """Return rows beyond the threshold whose neighbours are not."""
     back = ~beyond[1:] & (series[1:] == series[:-1])
     came = ~beyond[:-1] & (series[1:] == series[:-1])
     isolated: NDArray[np.bool_] = beyond.copy()
@@ -431,11 +447,11 @@ def _isolated(beyond: NDArray[Any], series: NDArray[Any]) -> NDArray[np.bool_]:
 def _quantiles(
     rows: NDArray[Any], known: NDArray[Any], df: NDArray[Any], level: float
 ) -> NDArray[np.float64]:
-    """Return z of each series, by its number of rows that can be wrong."""
+    """Return z of each series, by its number of rows that can be misclassified."""
     rows = np.maximum(rows, 1)
     widths = 2 ** np.arange(int(rows.max(initial=1)).bit_length())
     looks = np.maximum(rows[:, None] - widths + 1, 0).sum(axis=1)
-    # Few pairs of looks and degrees of freedom: quantiles are slow.
+    # Quantiles are slow, and there are few different pairs of counts and degrees of freedom.
     pairs, where = np.unique(
         np.column_stack([looks, np.where(known, df, 1.0)]), axis=0, return_inverse=True
     )
@@ -449,22 +465,23 @@ def least(values: NDArray[np.float64], starts: NDArray[Any]) -> NDArray[np.float
 
 
 def any_row(rows: NDArray[Any], starts: NDArray[Any]) -> NDArray[np.bool_]:
-    """Tell which series have such a row."""
+    """Return which series have such a row."""
     return np.asarray(np.logical_or.reduceat(rows, starts) if len(starts) else rows)
 
 
 def series_half_lives(
     panel: Panel, threshold: float, clock: Clock, *, level: float = 0.95
 ) -> tuple[HalfLife, ...]:
-    """Return the half-life of each series by itself: when it expired, with the interval of that.
+    """Return the half-life of each series alone: when it expired, with an interval.
 
-    The half-life is the first row beyond the threshold at face value, its interval what is sure.
-    Where a series had not surely expired when last seen, only its lower bound is known. On the
-    clock of releases the bounds are releases at which it can have expired; on that of months the
-    lower one is the last time at which it was valid.
+    The half-life is the time of the first row beyond the threshold at face value. Its interval goes
+    from the last clearly valid to the first clearly expired row. A series that had not clearly
+    expired when last validated has a lower bound only. On the clock of releases, the bounds are
+    releases at which it may have expired; in months, the lower bound is the last time at which it
+    was valid.
 
-    Valid for steps and drift alike. The interval covers at least `level`: it is a statement on
-    every row of the series, and rows far from the threshold cannot be wrong.
+    Valid for both steps and drift. The interval covers at least `level`: it is a statement about
+    every row of the series, and rows far from the threshold cannot be misclassified.
 
     Parameters
     ----------
@@ -498,8 +515,8 @@ def series_half_lives(
     ...     noise_df=np.array([np.inf]),
     ...     frozen_at_first=False,
     ... )
-    >>> [one] = series_half_lives(panel, 0.1, "months")
-    >>> one.half_life, one.low, one.high
+    >>> [half_life] = series_half_lives(panel, 0.1, "months")
+    >>> half_life.half_life, half_life.low, half_life.high
     (3.0, 2.0, 3.0)
     """
     expiry = expiry_of(panel, threshold, clock, level=level)

@@ -1,26 +1,26 @@
-r"""Survival over units by a law: exponential, Weibull or log-normal, of interval-censored times.
+r"""Parametric survival: exponential, Weibull or log-normal, with interval-censored times.
 
-All three are laws of location and scale of log T,
+All three are location-scale distributions of log T,
 
 .. math:: \log T = \log m + \sigma (\varepsilon - \varepsilon_{1/2}), \qquad
           P(\varepsilon > z) = e^{-e^z} \text{ (Weibull)}, \; 1 - \Phi(z) \text{ (log-normal)}
 
-with the median m of T, and the exponential as the Weibull law with :math:`\sigma = 1`. A unit that
-expired in (L, R] contributes F(R) - F(L), one still valid when last seen 1 - F(L). Bounds of m come
-from its profile likelihood: m is rejected where twice the log-likelihood ratio, over the design
-effect of clusters, exceeds
+with the median m of T, and the exponential as the Weibull distribution with :math:`\sigma = 1`. A
+unit that expired in (L, R] contributes F(R) - F(L), a unit still valid when last seen 1 - F(L).
+Bounds of m come from its profile likelihood: m is rejected if twice the log-likelihood ratio, over
+the design effect of clusters, exceeds
 
 .. math:: d \log\Big(1 + \frac{t^2_{d-1}}{d - 1}\Big)
 
-with d units that expired, which is exact for the log-normal law without censoring and the usual
-:math:`\chi^2_1` for large d.
+with d units that expired. This is exact for the log-normal distribution without censoring, and the
+usual :math:`\chi^2_1` for large d.
 
-Coverage at a nominal 95 %, simulated with 6 to 200 units whose law is the one fitted: 93 to 97 %
-for all three laws (exponential: 94 % of 1500 sets of 60 units), 92 to 98 % in 8 to 60 clusters.
-With 6 units up to a fifth of the sets had too few that expired for a Weibull law.
+Coverage at a nominal 95 %, simulated with 6 to 200 units that follow the fitted distribution: 93 to
+97 % for all three (exponential: 94 % of 1500 sets of 60 units), 92 to 98 % in 8 to 60 clusters.
+With 6 units, up to a fifth of the sets had too few expired units for a Weibull distribution.
 
-How a covariate stretches the time (the age of a workload, say) is fitted with the same likelihood:
-the logarithm of the time is then linear in the covariates (accelerated failure time).
+The same likelihood estimates how a covariate (e.g. the age of a workload) stretches the time: the
+logarithm of the time is then linear in the covariates (accelerated failure time).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from errcomp.halflife.estimators import (
     maximum,
     newton,
 )
-from errcomp.halflife.estimators.expiry import Expiry
+from errcomp.halflife.estimators.expiry import Expiry, check_length
 from errcomp.halflife.panel import check_level
 
 __all__ = ["LAWS", "Law", "LawFit", "TimeRatio", "fit_law", "held_out_scores", "time_ratios"]
@@ -58,21 +58,21 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LawFit:
-    """A law fitted to interval-censored times, or why it was not.
+    """A distribution fitted to interval-censored times, or why it was refused.
 
     Attributes
     ----------
     law : {"exponential", "weibull", "log-normal"}
     n, n_events, n_clusters : int
     median, low, high : float or None
-        Of the time, with bounds; ``high`` is inf where none was found. None where refused.
+        Of the time, with bounds; ``high`` is inf without an upper bound. None if refused.
     level : float
     sigma : float or None
-        Scale of log T: the shape of a Weibull law is 1/sigma, the mean of an exponential one
-        median / log 2.
+        Scale of log T: the shape of a Weibull distribution is 1/sigma, the mean of an exponential
+        distribution is median / log 2.
     log_likelihood, aic : float or None
     design_effect : float
-        How much clusters add to the variance of the log median; 1 without.
+        Variance inflation of the log median by clusters; 1 without clusters.
     refused : str
     """
 
@@ -96,7 +96,7 @@ class LawFit:
         Raises
         ------
         InputError
-            The law was not fitted.
+            The fit was refused.
 
         Examples
         --------
@@ -105,7 +105,7 @@ class LawFit:
         [1.0, 0.5]
         """
         if self.median is None or self.sigma is None:
-            raise InputError(f"the {self.law} law was not fitted: {self.refused}")
+            raise InputError(f"the {self.law} distribution was not fitted: {self.refused}")
         t = np.asarray(times, dtype=float)
         with np.errstate(divide="ignore"):
             z = (np.log(t) - math.log(self.median)) / self.sigma
@@ -125,11 +125,11 @@ def fit_law(
     clusters: ArrayLike | None = None,
     level: float = 0.95,
 ) -> LawFit:
-    """Fit a law by maximum likelihood, with profile-likelihood bounds of its median.
+    """Fit a distribution by maximum likelihood, with profile-likelihood bounds of its median.
 
-    Refused where too few units expired (one for the exponential law, three for the others), or the
-    intervals do not tell the scale. Misleads where the law does not hold: beyond the times that
-    were seen, the median is the law's and not the data's.
+    Refused if too few units expired (the exponential distribution needs one, the others three), or
+    if the intervals do not determine the scale. Misleads if the distribution does not hold: a
+    median beyond the observed times follows from the distribution and not from the data.
 
     Parameters
     ----------
@@ -146,8 +146,8 @@ def fit_law(
     Raises
     ------
     InputError
-        The law is not known, `level` is not between 0 and 1, or intervals as in
-        `errcomp.halflife.estimators.turnbull.turnbull`.
+        The distribution is unknown, `level` is not between 0 and 1, or the intervals are refused as
+        in `errcomp.halflife.estimators.turnbull.turnbull`.
 
     References
     ----------
@@ -174,10 +174,10 @@ def held_out_scores(
     folds: int = 5,
     seed: int = 0,
 ) -> dict[Law, float | None]:
-    """Return the mean log-likelihood of units that a law was not fitted to; larger is better.
+    """Return the mean log-likelihood of held-out units by distribution; larger is better.
 
-    Whole clusters are left out together. A difference counts where it is large against the other
-    folds: with few units that expired, laws are not told apart.
+    Whole clusters are left out together. Compare a difference with the spread over folds: with few
+    expired units, the distributions are not distinguishable.
 
     Parameters
     ----------
@@ -191,12 +191,12 @@ def held_out_scores(
     Returns
     -------
     dict of str to float or None
-        None where a law was refused in one of the folds.
+        None if a distribution was refused in a fold.
 
     Examples
     --------
-    >>> found = held_out_scores([3, 4, 4, 5, 5, 5, 6, 6, 7, 9], [4, 5, 5, 6, 6, 6, 7, 7, 8, 10])
-    >>> min(found, key=found.get)
+    >>> scores = held_out_scores([3, 4, 4, 5, 5, 5, 6, 6, 7, 9], [4, 5, 5, 6, 6, 6, 7, 7, 8, 10])
+    >>> min(scores, key=scores.get)
     'exponential'
     """
     units = Units.of_intervals(left, right, clusters)
@@ -265,7 +265,7 @@ class TimeRatio:
     name : str
         Of the covariate.
     ratio, low, high : float or None
-        Factor of the time for each unit of the covariate, with bounds; None where refused.
+        Factor of the time per unit of the covariate, with bounds; None if refused.
     level : float
     law : {"exponential", "weibull", "log-normal"}
     n, n_events, n_clusters : int
@@ -291,22 +291,22 @@ def time_ratios(
     law: Law = "weibull",
     level: float = 0.95,
 ) -> tuple[TimeRatio, ...]:
-    r"""Return how covariates stretch the time to doubling, each with the others held.
+    r"""Return how covariates stretch the time to doubling, each with the others held constant.
 
     .. math:: \log T = \mu + \sum_j \beta_j x_j + \sigma \varepsilon
 
-    The ratio is :math:`e^{\beta_j}`: 2 says that a series with one more unit of the covariate takes
-    twice as long. Its bounds come from the profile likelihood, as those of a median.
+    The ratio is :math:`e^{\beta_j}`: with a ratio of 2, one more unit of the covariate doubles the
+    time. Its bounds come from the profile likelihood, like those of a median.
 
-    Valid where the covariate acts on log time alike at all of its values, and noise is small
-    against the threshold: expiries are taken at face value. Misleads where it stands for something
-    else that differs between the series.
+    Valid if the effect on log time is linear in the covariate, and noise is small compared with the
+    threshold: expiries are taken at face value. Misleads if the covariate is correlated with
+    another property of the series.
 
     Parameters
     ----------
     expiry : Expiry
     covariates : mapping of str to array_like, each one value per series of the panel
-        Finite for all series that can be judged.
+        Finite for all series that can be evaluated.
     law : {"exponential", "weibull", "log-normal"}
     level : float
 
@@ -318,13 +318,27 @@ def time_ratios(
     Raises
     ------
     InputError
-        There is no covariate, one is constant or not finite, or its length is wrong; the law is
-        not known.
+        There is no covariate, a covariate is constant, not finite or of the wrong length, or the
+        distribution is unknown.
 
     References
     ----------
     Wei (1992), "The accelerated failure time model: a useful alternative to the Cox regression
     model in survival analysis", Statistics in Medicine 11, doi:10.1002/sim.4780111409.
+
+    Examples
+    --------
+    >>> from errcomp.halflife.estimators.expiry import expiry_of
+    >>> from errcomp.halflife.panel import panel_of
+    >>> age, expires = [0, 0, 0, 1, 1, 1], [2, 3, 4, 4, 6, 8]
+    >>> panel = panel_of({
+    ...     "version": [f"1.{i}" for i in range(10)] * 6,
+    ...     "op": np.repeat([f"op{i}" for i in range(6)], 10),
+    ...     "measured": [2.0 if i >= at else 1.0 for at in expires for i in range(10)],
+    ... }).panel
+    >>> [ratio] = time_ratios(expiry_of(panel, 0.5, "releases"), {"age": age})
+    >>> ratio.low < 2 < ratio.high
+    True
     """
     check_level(level)
     check_law(law)
@@ -333,7 +347,7 @@ def time_ratios(
     constant = [name for name, sd in zip(names, spread, strict=True) if sd == 0]
     if constant:
         raise InputError(
-            f"{describe_names(constant)}: the same for all series. Leave it out, or add series."
+            f"{describe_names(constant)}: constant over all series. Leave it out, or add series."
         )
     left, right = expiry.intervals("face")
     units = Units.of_intervals(left, right, expiry.cluster, (x - x.mean(axis=0)) / spread)
@@ -379,14 +393,14 @@ def _ratio(
 
 
 def _columns(covariates: Mapping[str, ArrayLike], expiry: Expiry) -> Floats:
-    """Return the covariates of the series that can be judged."""
+    """Return the covariates of the series that can be evaluated."""
     if not covariates or not expiry.n:
-        missing = "covariate" if expiry.n else "series that can be judged"
-        raise InputError(f"there is no {missing}: a time ratio needs both.")
+        missing = "covariate" if expiry.n else "series that can be evaluated"
+        raise InputError(f"a time ratio needs covariates and series: there is no {missing}.")
     columns = []
     for name, given in covariates.items():
         values = np.asarray(given, dtype=float)
-        expiry.check_length(len(values), name)
+        check_length(expiry, len(values), name)
         column = values[expiry.series]
         bad = ~np.isfinite(column)
         if bad.any():

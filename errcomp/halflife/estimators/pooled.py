@@ -1,21 +1,21 @@
-r"""Half-lives of groups of series that borrow from each other: a hierarchical law of survival.
+r"""Half-lives of groups of series that share information: a hierarchical survival model.
 
 .. math:: \log T_{gi} = \log m_g + \sigma (\varepsilon_{gi} - \varepsilon_{1/2}), \qquad
           \log m_g \sim N(\mu, \tau^2)
 
-with the median m of each group g (an operator, a device), and a Weibull or log-normal law. A group
-in which few series expired, or none, is drawn towards the others, by as much as the groups are
-alike. Priors: :math:`\mu` normal around the log of half the time that series are seen, standard
+with the median m of each group g (an operator, a device), and a Weibull or log-normal distribution.
+A group with few or no expired series is pulled towards the other groups; the more similar the
+groups are, the more. Priors: :math:`\mu` normal around the log of half the observed time, standard
 deviation 2 (a factor of 7); :math:`\tau` half-normal with 1 (medians of groups differ by a factor
 of e); :math:`\sigma` log-normal around 0.8 with 0.7 (Weibull shapes of 0.3 to 5).
 
-Given :math:`\mu, \tau, \sigma` the groups are independent, so that the posterior is three nested
-sums over a grid; it is computed, not sampled: the same data give the same bytes, and no further
-package is needed. It is computed on two grids, and refused where they differ.
+Given :math:`\mu, \tau, \sigma` the groups are independent, and the posterior is three nested sums
+over a grid. It is computed without sampling: the same data give the same bytes, and no other
+package is needed. It is computed on two grids, and refused if they differ.
 
 Share of groups within their 95 % credible interval, simulated with 8 groups of 2 to 9 series each,
 followed for 3 to 15 releases (25 sets each): 94 to 96 % where log medians of groups differ by 0.5
-and 1.2 (standard deviation), 99 % where they do not differ. Groups that were not seen: 93 to 98 %.
+and 1.2 (standard deviation), 99 % if they do not differ. New groups: 93 to 98 %.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from scipy.special import logsumexp
 
 from errcomp.halflife.estimators import HALF, Law, check_law, log_between
-from errcomp.halflife.estimators.expiry import Expiry, of_views
+from errcomp.halflife.estimators.expiry import Expiry, check_length, of_views
 from errcomp.halflife.panel import HalfLife, check_level
 
 __all__ = ["Pooled", "pooled_half_lives"]
@@ -37,20 +37,20 @@ __all__ = ["Pooled", "pooled_half_lives"]
 
 # Posterior of group medians under a common normal, by sums over a grid: no sampling, no seed.
 #
-# Given the centre m, the spread tau and the scale sigma the groups are independent, so that one sum
-# over log medians for each group is all there is to do for each (m, tau, sigma).
+# Given the centre m, the spread tau and the scale sigma the groups are independent: each
+# (m, tau, sigma) needs only one sum over log medians per group.
 
 
-#: Standard deviation of the log centre around the log of how long series are seen; that of the
-#: half-normal spread of groups; median and log standard deviation of the log-normal scale.
+#: Standard deviation of the log centre around the log of the observed time; that of the half-normal
+#: spread of groups; median and log standard deviation of the log-normal scale.
 PRIORS = {"center_sd": 2.0, "tau_sd": 1.0, "sigma_median": 0.8, "sigma_log_sd": 0.7}
-#: Box that is looked at first: log centre (from that of the prior), log tau, log sigma.
+#: First box of the grid: log centre (relative to that of the prior), log tau, log sigma.
 _BOX = ((-6.0, 6.0), (np.log(0.03), np.log(3.5)), (np.log(0.06), np.log(6.0)))
 #: Points of each axis, on successively narrower boxes.
 _POINTS = ((13, 13, 13), (15, 21, 17), (17, 31, 21), (21, 41, 25))
 #: Weight below which a plane of the grid is outside the next box.
 _NEGLIGIBLE = 1e-6
-#: Most points of log medians, and standard deviations that they reach beyond the centre.
+#: Most points of log medians, and how many standard deviations they extend beyond the centre.
 _MOST_MEDIANS, _REACH = 3000, 5.0
 
 
@@ -65,7 +65,7 @@ class Times:
     counts : ndarray, shape (groups, k)
     law : {"exponential", "weibull", "log-normal"}
     center : float
-        Of the prior of the log centre.
+        Centre of the prior of the log centre.
     """
 
     log_left: Floats
@@ -160,7 +160,7 @@ def _on_grid(times: Times, axes: list[Floats]) -> tuple[Floats, Posterior]:
 
 
 def _log_medians(times: Times, center: Floats, tau: Floats, sigma: Floats) -> Floats:
-    """Return log medians that are dense against the spread of groups and what one group tells."""
+    """Return log medians that resolve the spread of groups and the likelihood of each group."""
     low, high = center[0] - _REACH * tau[-1], center[-1] + _REACH * tau[-1]
     of_group = float(sigma[0]) / np.sqrt(times.counts.sum(axis=1).max())
     step = min(float(tau[0]), of_group) / 2
@@ -168,7 +168,7 @@ def _log_medians(times: Times, center: Floats, tau: Floats, sigma: Floats) -> Fl
 
 
 def _narrowed(axis: Floats, weights: Floats, i: int) -> tuple[float, float]:
-    """Return the part of an axis that has weight, and a point on either side."""
+    """Return the part of an axis that has weight, plus a point on either side."""
     along = weights.sum(axis=tuple(j for j in range(3) if j != i))
     supported = np.flatnonzero(along > _NEGLIGIBLE * along.max())
     low, high = max(int(supported[0]) - 1, 0), min(int(supported[-1]) + 1, len(axis) - 1)
@@ -180,22 +180,22 @@ Floats = NDArray[np.float64]
 _FEWEST_EVENTS = 3
 #: Difference in log of a bound between the two finest grids that is too much.
 _APART = 0.1
-_ALIKE = "Log medians of the groups are normal around a common one; groups have the same scale."
+_ALIKE = "Log medians of the groups are normal around a common centre; groups share one scale."
 _ALONE = "Given their group, series are independent of each other."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pooled:
-    """Half-lives of groups, and what they have in common.
+    """Half-lives of groups, and their common distribution.
 
     Attributes
     ----------
     groups : dict of str to HalfLife
         By group, with credible intervals.
     new_group : HalfLife
-        Of a group that was not seen.
+        Of a new group.
     tau, tau_low, tau_high : float or None
-        Standard deviation of log medians between groups; None where refused.
+        Standard deviation of log medians between groups; None if refused.
     sigma : float or None
         Scale of log time within groups: posterior median.
     """
@@ -217,14 +217,14 @@ def pooled_half_lives(
 ) -> Pooled:
     """Return the half-life of each group, pooled over groups.
 
-    Valid where groups are alike before their data are seen. Misleads where one group is of another
-    kind and has few series: it is drawn towards the others all the same.
+    Valid if nothing but their data distinguishes the groups. Misleads if a group of a different
+    kind has few series: it is still pulled towards the others.
 
     Parameters
     ----------
     expiry : Expiry
     groups : sequence, one per series of the panel
-        Name of the group of each.
+        Group of each series.
     law : {"weibull", "log-normal", "exponential"}
     level : float
         Of the credible intervals.
@@ -232,13 +232,14 @@ def pooled_half_lives(
     Returns
     -------
     Pooled
-        Half-lives are refused where fewer than three series expired in all groups together, or
-        there is one group only.
+        Half-lives are refused if fewer than three series expired in all groups together, or with a
+        single group.
 
     Raises
     ------
     InputError
-        The names are too few or too many, the law is not known, or `level` is not between 0 and 1.
+        The number of names is wrong, the distribution is unknown, or `level` is not between 0 and
+        1.
 
     References
     ----------
@@ -247,7 +248,7 @@ def pooled_half_lives(
 
     Examples
     --------
-    Nobody saw a gather expire; it has had five releases to do so.
+    No gather expired within five releases.
 
     >>> from errcomp.halflife.panel import Panel
     >>> from errcomp.halflife.estimators.expiry import expiry_of
@@ -264,13 +265,14 @@ def pooled_half_lives(
     ...     noise_df=np.full(10, np.inf),
     ...     frozen_at_first=True,
     ... )
-    >>> found = pooled_half_lives(expiry_of(panel, 0.1, "releases"), ["gelu"] * 8 + ["gather"] * 2)
-    >>> {name: one.half_life for name, one in found.groups.items()}
+    >>> groups = ["gelu"] * 8 + ["gather"] * 2
+    >>> pooled = pooled_half_lives(expiry_of(panel, 0.1, "releases"), groups)
+    >>> {name: half_life.half_life for name, half_life in pooled.groups.items()}
     {'gather': 11.0, 'gelu': 5.0}
     """
     check_level(level)
     check_law(law)
-    expiry.check_length(len(groups), "groups")
+    check_length(expiry, len(groups), "groups")
     labels = [groups[int(i)] for i in expiry.series]
     names = sorted(set(labels), key=str)
     at = {name: i for i, name in enumerate(names)}
@@ -301,14 +303,14 @@ def pooled_half_lives(
 
 
 def _too_little(expiry: Expiry, n_groups: int) -> str:
-    """Say what is missing for pooling; empty where nothing is."""
+    """Say what is missing for pooling; empty if nothing is."""
     events = int(np.isfinite(expiry.intervals("face")[1]).sum())
     if n_groups < 2:
-        return f"{n_groups} groups have series that can be judged; pooling needs two or more."
+        return f"pooling needs two groups with series that can be evaluated, got {n_groups}."
     if events < _FEWEST_EVENTS:
         return (
             f"{events} of {expiry.n} series expired; pooling needs {_FEWEST_EVENTS} or more, "
-            "otherwise the priors alone would answer."
+            "otherwise the result depends on the priors alone."
         )
     return ""
 
@@ -329,8 +331,8 @@ def _bounds(
 ) -> Floats:
     """Return log median, low and high on both grids; shape (3, 2).
 
-    The median is at face value, the bounds are the widest of the earliest, face and latest
-    expiries: later ones may be more alike, and their upper bound lower.
+    The median is that at face value. The bounds are the widest of the early, face-value and late
+    expiries: late expiries may differ less from each other and have a lower upper bound.
     """
     quantiles = np.asarray(
         [
@@ -365,7 +367,10 @@ def _half_life(
 ) -> HalfLife:
     right = expiry.intervals("face")[1][which]
     if bounds is not None and (apart := float(np.ptp(bounds, axis=1).max())) > _APART:
-        refused = f"two grids of the posterior differ by {apart:.2f} in a log bound."
+        refused = (
+            f"the posterior is not accurate enough: a log bound differs by {apart:.2f} between two "
+            "grids."
+        )
     half_life = low = high = None
     if bounds is not None and not refused:
         half_life, low, high = (float(time) for time in np.exp(bounds[:, 0]))

@@ -1,19 +1,19 @@
 r"""Half-lives of a group of series: the time by which half of them have expired.
 
-Four methods side by side on the same interval-censored times: no law (Turnbull), exponential,
-Weibull and log-normal. They answer for series drawn like these, under the releases that happened: a
-release that hits many series at once is in all of them, and another history would have had others.
-Series that share what happens to them belong in one cluster.
+Four methods side by side on the same interval-censored times: without a distribution (Turnbull),
+exponential, Weibull and log-normal. They hold for series like these, under the observed releases: a
+release that changes many series at once affects all four, and another history has other releases.
+Series that change together belong in one cluster.
 
-Noise of the measurement leaves open when a series expired. The lower bound of a half-life is that
-of the earliest, the upper one that of the latest expiries that noise allows; the half-life itself
-takes errors at face value. Where there is no noise all are the same.
+Measurement noise makes the time of expiry uncertain. The lower bound of a half-life is that of the
+earliest expiries that noise allows, the upper bound that of the latest. The half-life itself takes
+errors at face value. Without noise all three agree.
 
-So the coverage is the nominal one without noise (see `errcomp.halflife.estimators.turnbull` and
-`errcomp.halflife.estimators.parametric`), and above it with noise: simulated at 95 %, with 60
-series that drift through a threshold of 8.5 % in about eight releases, 100 % at a noise of 0.2, 0.6
-and 1 %, the upper bound moving from release 12 to 15. Noise above a fifth of the threshold leaves
-most open.
+The coverage is therefore nominal without noise (see `errcomp.halflife.estimators.turnbull` and
+`errcomp.halflife.estimators.parametric`), and above nominal with noise. Simulated at 95 %, with 60
+series that drift through a threshold of 8.5 % in about eight releases: 100 % at a noise of 0.2, 0.6
+and 1 %, while the upper bound grows from release 12 to 15. With noise above a fifth of the
+threshold, most times of expiry are undetermined.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from errcomp.halflife.estimators.expiry import Expiry, expiry_of, of_views
+from errcomp.halflife.estimators.expiry import Expiry, check_length, expiry_of, of_views
 from errcomp.halflife.estimators.parametric import LAWS, Law, fit_law, held_out_scores
 from errcomp.halflife.estimators.turnbull import Bounded, turnbull
 from errcomp.halflife.panel import Clock, HalfLife, Panel, check_level
@@ -33,29 +33,29 @@ from errcomp.results import format_number
 
 __all__ = ["half_lives_by", "half_lives_of", "survival_half_lives"]
 
-#: Why series that share all that happens to them tell no interval.
-ONE_CLUSTER = "the {} series are one cluster: what they share cannot be told from chance."
+#: Why series of a single cluster have no interval.
+ONE_CLUSTER = "the {} series are one cluster: common changes cannot be distinguished from chance."
 _UNKNOWN = Bounded(math.nan, 0.0, math.inf, 0.0)
-_HAPPENED = "The releases that happened are taken as they were; another history would differ."
-_LOOKED_AT = "When a series is looked at does not depend on when it expires."
+_HAPPENED = "Conditional on the observed releases; another history would differ."
+_LOOKED_AT = "The times of validation of a series do not depend on when it expires."
 
 
 def survival_half_lives(
     panel: Panel, threshold: float, clock: Clock, *, level: float = 0.95, seed: int = 0
 ) -> tuple[HalfLife, ...]:
-    """Return the half-life of a panel's series by each method of survival.
+    """Return the half-life of a panel's series by each survival method.
 
-    Definition: the median of the time from a series' first version to the first crossing of the
-    threshold. On the clock of releases it is the number of the release by which half of the series
-    have expired. Where fewer than half have, it is "longer than": inf, with its lower bound.
+    Definition: the median time from the first version of a series to its first crossing of the
+    threshold. On the clock of releases, it is the number of the release by which half of the series
+    have expired. If fewer than half have expired, it is inf, with a lower bound.
 
-    Valid for series (or clusters of them) that are alike and independent, given the releases.
+    Valid for series (or clusters of series) that are similar and independent, given the releases.
 
     Parameters
     ----------
     panel : Panel
     threshold : float
-        On the log scale, see `errcomp.halflife.threshold.doubling_threshold`; taken as exact.
+        On the log scale, see `errcomp.halflife.threshold.doubling_threshold`; treated as exact.
     clock : {"releases", "months"}
     level : float
     seed : int
@@ -73,7 +73,7 @@ def survival_half_lives(
 
     Examples
     --------
-    Twenty series, of which one expires at each release.
+    Twenty series; one expires at each release.
 
     >>> from errcomp.halflife.panel import Panel
     >>> m = 21
@@ -89,8 +89,8 @@ def survival_half_lives(
     ...     noise_df=np.full(20, np.inf),
     ...     frozen_at_first=True,
     ... )
-    >>> for one in survival_half_lives(panel, 0.1, "releases"):
-    ...     print(one.method, one.half_life, one.low, one.high)
+    >>> for half_life in survival_half_lives(panel, 0.1, "releases"):
+    ...     print(half_life.method, half_life.half_life, half_life.low, half_life.high)
     turnbull 10.0 6.0 15.0
     exponential 7.0 5.0 12.0
     weibull 9.0 7.0 13.0
@@ -100,7 +100,7 @@ def survival_half_lives(
 
 
 def half_lives_of(expiry: Expiry, *, level: float = 0.95, seed: int = 0) -> tuple[HalfLife, ...]:
-    """Return the half-life by each method, of times to doubling found before.
+    """Return the half-life by each method from existing times to doubling.
 
     Parameters
     ----------
@@ -111,11 +111,23 @@ def half_lives_of(expiry: Expiry, *, level: float = 0.95, seed: int = 0) -> tupl
     Returns
     -------
     tuple of HalfLife
+
+    Examples
+    --------
+    >>> from errcomp.halflife.estimators.expiry import expiry_of
+    >>> from errcomp.halflife.panel import panel_of
+    >>> ops = [f"op{i}" for i in range(6)]
+    >>> measured = [[1.0] * 3 + [1.0 + 0.1 * i] * 3 for i in range(6)]
+    >>> panel = panel_of({"version": list("123456") * 6, "op": np.repeat(ops, 6),
+    ...                   "measured": np.ravel(measured)}).panel
+    >>> half_lives = half_lives_of(expiry_of(panel, 0.15, "releases"))
+    >>> half_lives[0].method, half_lives[0].half_life
+    ('turnbull', 3.0)
     """
     check_level(level)
     if not expiry.n:
         why = "; ".join(f"{d.n} series left out: {d.reason}" for d in expiry.dropped)
-        refused = f"no series can be judged ({why or 'there is none'})."
+        refused = f"no series can be evaluated ({why or 'the panel has none'})."
         return tuple(
             _half_life(expiry, method, level, _UNKNOWN, refused, {})
             for method in ("turnbull", *LAWS)
@@ -130,7 +142,7 @@ def half_lives_of(expiry: Expiry, *, level: float = 0.95, seed: int = 0) -> tupl
 def half_lives_by(
     expiry: Expiry, strata: Sequence[Hashable], *, level: float = 0.95, seed: int = 0
 ) -> dict[Hashable, tuple[HalfLife, ...]]:
-    """Return the half-lives of each stratum by itself, in the order of their names.
+    """Return the half-lives of each stratum separately, in the order of their names.
 
     Parameters
     ----------
@@ -142,14 +154,27 @@ def half_lives_by(
     Returns
     -------
     dict
-        Strata without any series that can be judged are not in it.
+        Without the strata that have no series that can be evaluated.
 
     Raises
     ------
     InputError
-        There are too few names for the series.
+        The number of names differs from that of the series.
+
+    Examples
+    --------
+    >>> from errcomp.halflife.estimators.expiry import expiry_of
+    >>> from errcomp.halflife.panel import panel_of
+    >>> ops = [f"op{i}" for i in range(6)]
+    >>> measured = [[1.0] * 3 + [1.0 + 0.1 * i] * 3 for i in range(6)]
+    >>> panel = panel_of({"version": list("123456") * 6, "op": np.repeat(ops, 6),
+    ...                   "measured": np.ravel(measured)}).panel
+    >>> expiry = expiry_of(panel, 0.15, "releases")
+    >>> half_lives = half_lives_by(expiry, ["small"] * 2 + ["large"] * 4)
+    >>> {name: estimates[0].censored_share for name, estimates in half_lives.items()}
+    {'large': 0.0, 'small': 1.0}
     """
-    expiry.check_length(len(strata), "strata")
+    check_length(expiry, len(strata), "strata")
     labels = [strata[int(i)] for i in expiry.series]
     half_lives = {}
     for name in sorted(set(labels), key=str):
@@ -179,9 +204,9 @@ def _turnbull(expiry: Expiry, level: float) -> HalfLife:
     refused = ""
     if median.low <= whole and np.isinf(median.high):
         refused = (
-            f"{face.n} series in {face.n_clusters} clusters, of which {face.n_events} expired with "
-            f"errors taken at face value, bound the median on neither side at "
-            f"{format_number(level)}: they are too few, or noise leaves too much open."
+            f"{face.n} series in {face.n_clusters} clusters, of which {face.n_events} expired at "
+            f"face value, do not bound the median at a level of {format_number(level)}: too few "
+            "series, or too much noise."
         )
     details = {
         "times": [None if np.isinf(t) else float(t) for t in face.right],
@@ -200,15 +225,15 @@ def _by_law(expiry: Expiry, law: Law, level: float, score: float | None) -> Half
     early, face, late = of_views(expiry, fit)
     median, refused = _UNKNOWN, face.refused
     if face.median is not None:
-        # Where one of the extremes cannot be fitted, noise leaves that side open. Later expiries
-        # may be more alike, and their upper bound lower: the widest of all counts.
+        # If an extreme cannot be fitted, noise leaves that side unbounded. Late expiries may differ
+        # less from each other and have a lower upper bound: the widest bounds count.
         low = min(0.0 if view.low is None else view.low for view in (early, face, late))
         high = max(math.inf if view.high is None else view.high for view in (early, face, late))
         if low == 0 and high == math.inf:
-            refused = "noise leaves open when the series expired: the median has no bound."
+            refused = "the median has no bound: noise hides when the series expired."
         bounds = (face.median, low, high)
         if expiry.unit == "releases":
-            # A law of continuous time passes one half within the release that it is counted to.
+            # A continuous distribution passes one half before the release that counts.
             bounds = (_ceil(face.median), max(_ceil(low), 1.0), _ceil(high))
         median = Bounded(bounds[0], bounds[1], bounds[2], math.nan)
     details = {
@@ -220,7 +245,7 @@ def _by_law(expiry: Expiry, law: Law, level: float, score: float | None) -> Half
         "n_clusters": face.n_clusters,
         "design_effect": face.design_effect,
     }
-    law_holds = f"Times to doubling follow a {law} law, also beyond those that were seen."
+    law_holds = f"Times to doubling follow a {law} distribution, also beyond the record."
     return _half_life(expiry, law, level, median, refused, details, law_holds)
 
 

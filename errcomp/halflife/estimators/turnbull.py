@@ -1,26 +1,26 @@
-r"""Survival over units without a law: the most likely distribution of interval-censored times.
+r"""Nonparametric survival: the most likely distribution of interval-censored times.
 
-A unit that was valid at L and had expired at R contributes :math:`F(R) - F(L)`, one that was still
-valid when last seen :math:`1 - F(L)`. The likelihood is largest for a distribution with all of its
-mass in Turnbull's innermost intervals; where every unit is looked at at every time, it is the
+A unit that was valid at L and had expired at R contributes :math:`F(R) - F(L)`, a unit that was
+still valid when last seen :math:`1 - F(L)`. The likelihood is largest for a distribution with all
+mass in Turnbull's innermost intervals. If every unit is validated at every time, it is the
 estimator of Kaplan and Meier.
 
-Bounds of S(t) = P(T > t) come from the likelihood ratio. Of all distributions with S(t) = p the
-best is found; its ratio says how many units seen without any censoring would tell as much,
+Bounds of S(t) = P(T > t) come from the likelihood ratio of the best distribution with S(t) = p.
+This ratio gives the number of uncensored units with the same information,
 
 .. math:: n_{\text{eff}} = \frac{\log \Lambda(p)}
           {\hat S \log(\hat S / p) + (1 - \hat S) \log((1 - \hat S) / (1 - p))}
 
-which go into binomial bounds, counting half of the probability of what was seen (mid-p). Without
-censoring before t, :math:`n_{\text{eff}} = n` and they are those of a proportion. Units in clusters
-count for fewer: :math:`n_{\text{eff}}` is divided by the design effect of :math:`\hat S(t)`, from
-the influence of each cluster, and by the square of the ratio of t quantiles with clusters - 1 and
-n - 1 degrees of freedom (Korn and Graubard).
+which is used in binomial bounds that count half of the probability of the observation (mid-p).
+Without censoring before t, :math:`n_{\text{eff}} = n` and they are the bounds of a proportion.
+Units in clusters count less: :math:`n_{\text{eff}}` is divided by the design effect of
+:math:`\hat S(t)`, from the influence of each cluster, and by the square of the ratio of t quantiles
+with clusters - 1 and n - 1 degrees of freedom (Korn and Graubard).
 
-Coverage at a nominal 95 %, simulated with 6 to 100 units, looked at at each release, at half of
-them, or at random times, followed as long as each other or not: 95 to 98 % for the median of 25
-units and more, 97 to 100 % for fewer and for medians in whole releases (both are discrete), 93 to
-99 % for S(t). In 8 to 60 clusters of 3 or 4 with a correlation of 0 to 0.5: 97 to 100 %.
+Coverage at a nominal 95 %, simulated with 6 to 100 units, validated at each release, at half of the
+releases or at random times, over equal or different periods: 95 to 98 % for the median of 25 units
+and more, 97 to 100 % for fewer and for medians in whole releases (both are discrete), 93 to 99 %
+for S(t). In 8 to 60 clusters of 3 or 4 with a correlation of 0 to 0.5: 97 to 100 %.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _TINY = 1e-300
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """Innermost intervals: where a distribution of largest likelihood has its mass.
+    """Innermost intervals, which have the mass of a distribution of largest likelihood.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class Cells:
     low, high : ndarray of int, shape (k,)
         Observation i covers the cells ``low[i]:high[i]``.
     weight : ndarray of float, shape (k,)
-        How many units have it.
+        Number of units with this observation.
     """
 
     left: Floats
@@ -78,7 +78,7 @@ class Fit:
         Probability of the cells before each boundary; from 0 to 1.
     log_likelihood : float
     gap : float
-        Bound on what is left to gain (Gentleman and Geyer): 0 at the maximum.
+        Bound on the remaining gain (Gentleman and Geyer): 0 at the maximum.
     """
 
     cumulative: Floats
@@ -87,10 +87,10 @@ class Fit:
 
 
 def cells_of(left: Floats, right: Floats, weight: Floats, cut: float | None = None) -> Cells:
-    """Return the innermost intervals; those on either side of a cut are found by themselves."""
+    """Return the innermost intervals; a cut separates those on either side of it."""
     lefts, rights = np.unique(left), np.unique(right)
     if cut is not None:
-        # There may have to be mass on a side of the cut where no unit needs any.
+        # A side of the cut may need mass although no unit requires it there.
         lefts, rights = np.union1d(lefts, [0.0, cut]), np.union1d(rights, [cut, np.inf])
     # A right end comes before a left end at the same time: intervals are open on the left.
     value = np.concatenate([rights, lefts])
@@ -111,9 +111,9 @@ def cells_of(left: Floats, right: Floats, weight: Floats, cut: float | None = No
 def maximise(
     cells: Cells, before: int | None = None, share: float = 0.5, *, gap: float = 1e-10
 ) -> Fit:
-    """Maximise the likelihood, or that of distributions with a share of their mass before a cell.
+    """Maximise the likelihood, optionally with a fixed share of the mass before a cell.
 
-    At most `gap` of log-likelihood a unit is left to gain.
+    Stops when the remaining gain in log-likelihood per unit is at most `gap`.
 
     Steps of expectation-maximisation alternate with the iterative convex minorant, which moves all
     boundaries at once (Wellner and Zhan 1997, doi:10.1080/01621459.1997.10474037).
@@ -151,7 +151,7 @@ def _scatter(at: Integers, values: Floats, m: int) -> Floats:
 
 
 def _scaled(mass: Floats, sides: list[tuple[int, int, float]]) -> Floats:
-    """Give each side its share; what has no mass left stays so."""
+    """Scale each side to its share; a side without mass stays without."""
     mass = mass.copy()
     for start, end, of in sides:
         whole = mass[start:end].sum()
@@ -163,7 +163,7 @@ def _scaled(mass: Floats, sides: list[tuple[int, int, float]]) -> Floats:
 
 
 def _gap(mass: Floats, expected: Floats, sides: list[tuple[int, int, float]]) -> float:
-    """Bound the log-likelihood left to gain by moving mass within each side."""
+    """Bound the remaining gain in log-likelihood by moving mass within each side."""
     total = 0.0
     for start, end, of in sides:
         if end > start and of > 0:
@@ -210,12 +210,12 @@ def _convex_minorant(cells: Cells, f: Floats, before: int | None, share: float) 
 
 Floats = NDArray[np.float64]
 
-#: Masses below this are rounding of a mass of 0.
+#: Smaller masses are rounding errors of a mass of 0.
 _NO_MASS = 1e-9
-#: Rounds in which a bound and its effective number of units are brought together, and how nearly.
+#: Iterations for a bound and its effective number of units, and their tolerance.
 _ROUNDS = 6
 _SAME = 1e-4
-#: Log-likelihood a unit that a distribution with S(t) held may be short of the best one.
+#: Tolerance in log-likelihood per unit of a distribution with fixed S(t).
 _GAP = 1e-6
 
 
@@ -227,7 +227,7 @@ class Bounded:
     ----------
     value, low, high : float
     n_effective : float
-        Uncensored, independent units that would tell as much; NaN where there are no bounds.
+        Number of uncensored, independent units with the same information; NaN without bounds.
     """
 
     value: float
@@ -245,11 +245,11 @@ class Turnbull:
     left, right : ndarray of float, shape (m,)
         Innermost intervals (left, right] with mass, in order.
     mass : ndarray of float, shape (m,)
-        Probability of each; where within it the mass is, cannot be told.
+        Probability of each; the distribution of mass within an interval is unknown.
     n, n_events, n_clusters : int
     log_likelihood : float
     gap : float
-        Bound on the log-likelihood left to gain: 0 at the maximum (Gentleman and Geyer).
+        Bound on the remaining gain in log-likelihood: 0 at the maximum (Gentleman and Geyer).
     """
 
     left: Floats
@@ -267,9 +267,9 @@ class Turnbull:
     _cluster: NDArray[np.int64]
 
     def survival(self, times: ArrayLike) -> tuple[Floats, Floats]:
-        """Return the least and the largest S(t) = P(T > t) that fit as well, at each time.
+        """Return the smallest and the largest S(t) = P(T > t) of equal likelihood, at each time.
 
-        They differ inside innermost intervals only.
+        They differ only inside innermost intervals.
 
         Examples
         --------
@@ -288,8 +288,8 @@ class Turnbull:
         Examples
         --------
         >>> curve = turnbull([0, 1, 1, 3], [1, 2, 2, np.inf])
-        >>> found = curve.surviving(2.0)
-        >>> round(found.value, 3), round(found.low, 3), round(found.high, 3)
+        >>> share = curve.surviving(2.0)
+        >>> round(share.value, 3), round(share.low, 3), round(share.high, 3)
         (0.25, 0.013, 0.758)
         """
         tail = tails(level)
@@ -319,7 +319,7 @@ class Turnbull:
         return self._bound(time, float(self.survival(time)[1]), tails(level), above=False)[0]
 
     def _bound(self, time: float, s: float, tail: float, *, above: bool) -> tuple[float, float]:
-        """Return the S(t) beyond which what was seen is rare, and the units that tell it."""
+        """Return the bound of S(t), and its effective number of units."""
         from scipy.optimize import brentq
 
         bound, n = s, float(self.n)
@@ -343,20 +343,20 @@ class Turnbull:
         ----------
         level : float
         whole : bool
-            Times are counts (of releases): the lower bound is the first count that is not rejected,
-            otherwise the last time that is.
+            Times are whole numbers (of releases): the lower bound is the first number that is not
+            rejected. Otherwise it is the last time that is rejected.
 
         Returns
         -------
         Bounded
-            The value is inf where S stays above 1/2, and the upper bound where it is not shown to
-            fall below; the lower bound is 0 (1 of counts) where it is not shown to start above.
+            The value is inf if S stays above 1/2, and the upper bound is inf if S is not shown to
+            fall below 1/2. The lower bound is 0 (or 1 release) if S is not shown to start above.
 
         Examples
         --------
         >>> curve = turnbull(np.arange(20), np.arange(1, 21))
-        >>> found = curve.median(whole=True)
-        >>> found.value, found.low, found.high, round(found.n_effective)
+        >>> median = curve.median(whole=True)
+        >>> median.value, median.low, median.high, round(median.n_effective)
         (10.0, 6.0, 15.0, 20)
         """
         tail = tails(level)
@@ -374,7 +374,7 @@ class Turnbull:
         )
 
     def middle(self, *, whole: bool = False) -> float:
-        """Return where S passes 1/2, mass being spread evenly over its interval; inf if nowhere.
+        """Return where S passes 1/2, with mass spread evenly over its interval; inf if nowhere.
 
         Examples
         --------
@@ -390,18 +390,18 @@ class Turnbull:
         return float(np.ceil(value - _NO_MASS) if whole else value)
 
     def _effective_at(self, time: float, *, above: bool) -> float:
-        """Return the effective number of units that tell S(t) from 1/2."""
+        """Return the effective number of units for a comparison of S(t) with 1/2."""
         least, most = self.survival(time)
         return self._effective(time, 0.5, float(least if above else most))
 
     def _tail(self, time: float, tail: float, *, above: bool) -> float:
-        """Return P(as many, or as few, units survive | S(t) = 1/2), or some P above the tail."""
+        """Return P(as many, or as few, units survive | S(t) = 1/2), or a P above the tail."""
         least, most = (float(s) for s in self.survival(time))
         if (least <= 0.5) if above else (most >= 0.5):
             return 1.0
         s = least if above else most
         common = _mid_p(float(self.n), s, 0.5, above=above)
-        # Fewer units would only make it more so.
+        # Fewer units would only increase it.
         return (
             common
             if common > tail
@@ -409,7 +409,7 @@ class Turnbull:
         )
 
     def _effective(self, time: float, p: float, s: float) -> float:
-        """Return the effective number of units behind S(t), as seen from S(t) = p."""
+        """Return the effective number of units for a comparison of S(t) with p."""
         divergence = _divergence(s, p)
         if divergence < 1e-6:
             return self._clustered(float(self.n), time, s)
@@ -420,7 +420,7 @@ class Turnbull:
         return self._clustered(min(ratio / divergence, float(self.n)), time, s)
 
     def _clustered(self, n: float, time: float, s: float) -> float:
-        """Reduce an effective number of units where they share clusters."""
+        """Reduce an effective number of units for units in the same cluster."""
         if self.n_clusters == self.n:
             return n
         from scipy import stats
@@ -428,14 +428,14 @@ class Turnbull:
         if self.n_clusters == 1:
             return min(n, 1.0)
         if s in (0.0, 1.0):
-            # Nothing tells how alike units of a cluster are: as alike as can be.
+            # The correlation within a cluster is unknown: assume the largest.
             seen = self._lower >= time if s > 0.5 else self._upper <= time
             return float(min(n, len(np.unique(self._cluster[seen[self._of]]))))
         few = stats.t.ppf(0.975, self.n_clusters - 1) / stats.t.ppf(0.975, self.n - 1)
         return float(n / (self._design_effect(time) * few**2))
 
     def _design_effect(self, time: float) -> float:
-        """Return how much clusters add to the variance of S(t); at least 1."""
+        """Return the variance inflation of S(t) by clusters; at least 1."""
         influence = self._influence @ (self.left >= time)
         of = np.bincount(self._cluster, influence[self._of])
         k = self.n_clusters
@@ -453,17 +453,17 @@ class Turnbull:
 
 
 def turnbull(left: ArrayLike, right: ArrayLike, *, clusters: ArrayLike | None = None) -> Turnbull:
-    """Fit survival without a law to units that expired in (left, right].
+    """Fit nonparametric survival to units that expired in (left, right].
 
-    Valid where the times at which a unit is looked at do not depend on when it expires. Misleads
-    where units that are about to expire are no longer looked at.
+    Valid if the times of validation of a unit do not depend on when it expires. Misleads if units
+    that are about to expire are no longer validated.
 
     Parameters
     ----------
     left, right : array_like of float, shape (n,)
         0 <= left < right; right is inf where the unit was valid when last seen.
     clusters : array_like, shape (n,), optional
-        Names of clusters; each unit is one of its own by default.
+        Names of clusters; by default each unit is a cluster.
 
     Returns
     -------
@@ -472,7 +472,7 @@ def turnbull(left: ArrayLike, right: ArrayLike, *, clusters: ArrayLike | None = 
     Raises
     ------
     InputError
-        There are no units, shapes differ, or an interval is empty, negative or no number.
+        There are no units, shapes differ, or an interval is empty, negative or NaN.
 
     References
     ----------
@@ -518,7 +518,7 @@ def turnbull(left: ArrayLike, right: ArrayLike, *, clusters: ArrayLike | None = 
 
 
 def _whole(s: Floats) -> Floats:
-    """Return probabilities in which what is rounding beside 0 or 1 is 0 or 1."""
+    """Round probabilities very near 0 or 1."""
     return np.where(s > 1 - _NO_MASS, 1.0, np.where(s < _NO_MASS, 0.0, s))
 
 

@@ -1,19 +1,19 @@
 r"""Is today's model still within its promised error, and until when?
 
-A model calibrated at the last version of a history (or some releases before it, and not since) is
-asked for the probability that the error of a series is within the promise now and ahead. Three
-methods answer, each with what it assumes (see `errcomp.halflife.forecast.probabilities`):
+A forecast gives the probability that the error of a series is within the promise, now and ahead.
+The model was calibrated at the last version of a history, or some releases earlier. Three methods
+answer, each with its assumptions (see `errcomp.halflife.forecast.probabilities`):
 
 ========  ========================================================================================
-survival  has it stayed within its promise up to then? By the series that were followed
-drift     is it within its promise then? By the drift variogram, taken for normal
-steps     the same, by the sizes and the rate of the steps that were found
+survival  has it stayed within its promise until then? By the series that were followed
+drift     is it within its promise then? By the drift variogram, with normal drift
+steps     the same, by the sizes and the rate of the steps in the history
 ========  ========================================================================================
 
-Simulated with 60 series of 24 versions, validated twice with a noise of 1 %, and a promise of 10 %;
-steps are 25 % in 5 % of all releases, of each series or of clusters of four alike; drift is 3 % a
-release. Per cent of fresh series within the promise (for survival: that never left it), and the
-mean of what was stated over 60 to 200 histories (a part is in tests/statistical):
+Simulated with 60 series of 24 versions, validated twice with a noise of 1 %, and a promise of 10 %.
+Steps are 25 % in 5 % of all releases, for each series or for clusters of four series; drift is 3 %
+per release. The table has the per cent of new series within the promise (for survival: that never
+left it), and the mean forecast over 60 to 200 histories (a part is in tests/statistical):
 
 ==================  ========  =====  =====  =====  =====
 histories of        by        1      2      5      10
@@ -27,9 +27,9 @@ drift               true      99.8   97.5   84.5   68.6
 drift               drift     99.9   97.6   84.6   68.7
 ==================  ========  =====  =====  =====  =====
 
-Intervals at a nominal 95 % held the truth in 93 to 96 % of the histories (steps), 94 to 95 % (steps
-in clusters), 94 to 98 % (drift; 85 % of the 99.8 %, where they are 0.1 wide), and 93 to 100 %
-(survival). In none of them did both drift and steps answer.
+Intervals at a nominal 95 % covered the truth in 93 to 96 % of the histories (steps), 94 to 95 %
+(steps in clusters), 94 to 98 % (drift; 85 % for the 99.8 %, where they are 0.1 wide), and 93 to
+100 % (survival). Drift and steps never answered both.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ __all__ = [
 ]
 
 
-#: Times at which the probability is looked at beyond those, up to the end.
+#: Number of further times of the forecast, up to the end.
 _POINTS = 16
 _METHODS: tuple[Method, ...] = ("survival", "drift", "steps")
 
@@ -110,12 +110,12 @@ def forecast_half_life(
     r"""Forecast whether a model is within its promised error now, and until when.
 
     Definition: the probability that the error of a series is within the promise,
-    :math:`|\ln(p / m)| < \ln(1 + \text{error})`, at times from the last version of the history on,
-    if the model was calibrated ``age`` releases before it and the software goes on as it did. How
-    errors are spread at calibration is taken from the first version of each series.
+    :math:`|\ln(p / m)| < \ln(1 + \text{error})`, at the last version of the history and later. The
+    model was calibrated ``age`` releases before that version, and releases continue as before. The
+    spread of errors at calibration is that at the first version of each series.
 
-    Valid where releases to come are like those that were seen. Misleads where a group mixes series
-    that move with others that never do: the probability is that of a series drawn from the group.
+    Valid if future releases are like past ones. Misleads if a group mixes series that change with
+    series that never do: the probability is that of a series drawn at random from the group.
 
     Parameters
     ----------
@@ -124,14 +124,14 @@ def forecast_half_life(
     by : str or sequence of str
         Keys to group series by; each must have one value per series.
     error : float, optional
-        The promised error, as a fraction. Without it the promise is that the calibrated error has
-        not doubled, as in `half_life`.
+        The promised error, as a fraction. By default, twice the calibrated error, as in
+        `half_life`.
     cluster : str, optional
-        Key that says which series share what happens to them.
+        Key of series that change together: series with the same value are one cluster.
     age : int
         Releases since calibration: 0 is a model calibrated at the last version.
     below : float
-        Probability; when the forecast drops below it is looked for.
+        Probability; the forecast reports when it drops below it.
     level : float
         Coverage of the intervals.
     seed : int
@@ -145,8 +145,8 @@ def forecast_half_life(
     Raises
     ------
     InputError
-        As `half_life`; or the history has fewer releases than ``age``, or ``below`` is not between
-        0 and 1.
+        As `half_life`; the history has fewer releases than ``age``, or ``below`` is not between 0
+        and 1.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def forecast_half_life(
 
     >>> rng = np.random.default_rng(0)
     >>> steps = rng.choice([-0.25, 0.25], (40, 24)) * (rng.random((40, 24)) < 0.05)
-    >>> found = forecast_half_life(
+    >>> forecast = forecast_half_life(
     ...     {
     ...         "version": [f"1.{i}" for i in range(24)] * 40,
     ...         "op": [f"op{i}" for i in range(40) for _ in range(24)],
@@ -162,13 +162,13 @@ def forecast_half_life(
     ...     },
     ...     error=0.1,
     ... )
-    >>> for row in found.rows():
-    ...     print(row["method"], [round(one["probability"], 2) for one in row["within"][:4]])
+    >>> for row in forecast.rows():
+    ...     print(row["method"], [round(within["probability"], 2) for within in row["within"][:4]])
     survival [1.0, 0.92, 0.92, 0.78]
     drift []
     steps [1.0, 0.95, 0.9, 0.78]
-    >>> print(found.groups[0].answers[1].refused[:52])
-    drift is a few large steps among many small changes:
+    >>> forecast.groups[0].answers[1].refused.partition(".")[0]
+    'drift is dominated by a few large steps'
     """
     table = history_of(history, by, cluster)
     if not 0 < below < 1:
@@ -180,7 +180,7 @@ def forecast_half_life(
         )
 
     def report(done: float, total: float, before: float = 0.0) -> None:
-        # Fitting the groups is one half of the work, asking them the other.
+        # Fitting the groups is one half of the work, forecasting the other.
         if progress is not None:
             progress(before * total + done, 2 * total)
 
@@ -267,11 +267,11 @@ def _group(
 def _promise(
     group: GroupHalfLife, error: float | None
 ) -> tuple[float | None, float, tuple[str, ...]]:
-    """Return the promise, how errors are spread at calibration, and what to know of both."""
+    """Return the promise, the spread of errors at calibration, and notes on both."""
     threshold = group.threshold
     if group.panel.frozen_at_first:
         note = (
-            "Without predictions only what moved is known: the model is taken to be right when "
+            "Without predictions only changes are known: the model is taken to be right when "
             "calibrated."
         )
         if error is not None:
@@ -282,7 +282,7 @@ def _promise(
 
 
 def _times(group: GroupHalfLife, clock: Clock, since: float) -> Floats:
-    """Return the times of `AHEAD`, and others up to twice what was observed."""
+    """Return the times of `AHEAD`, and further times up to twice the record."""
     time = group.panel.times(clock)
     spans = time[group.panel.starts[1:] - 1] - time[group.panel.starts[:-1]]
     end = max(2 * float(spans.max()) - since, AHEAD[clock][-1])
@@ -322,7 +322,7 @@ def _date(today: date | None, months: float | None) -> date | None:
 
 
 def _whole(time: float | None) -> float | None:
-    """Return the first whole release at which it is so."""
+    """Return the first whole release at or after a time."""
     if time is None or math.isinf(time):
         return time
     return float(math.ceil(time - 1e-9))

@@ -1,4 +1,4 @@
-"""Probability that an error stays within a threshold under a compound Poisson law, on a grid."""
+"""Probability of an error within a threshold if steps follow a compound Poisson process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _FINE = 256
 _COARSE = 32
 _MOST = 2**15
 _DRAWS = 400
-#: Steps below which their sizes are too few to be drawn from.
+#: Fewest steps to draw sizes from.
 _FEW = 5
-#: Frequencies with less than this do not count: all of them together make 2e-11 at most.
+#: Frequencies below this are ignored: together they contribute 2e-11 at most.
 _SILENT = 1e-15
 
 
@@ -30,13 +30,13 @@ def within_steps(
     spread: float,
     fine: int = _FINE,
 ) -> Floats:
-    """Return the probability of an error within the threshold at each time.
+    """Return the probability of an error within the threshold, at each time.
 
     Parameters
     ----------
     when : ndarray, shape (h,)
     rate : ndarray, shape (b,)
-        Steps a unit of time.
+        Steps per unit of time.
     weights : ndarray, shape (b, n)
         Of the sizes; each row sums to 1.
     sizes : ndarray, shape (n,)
@@ -50,7 +50,7 @@ def within_steps(
     """
     if not len(sizes):
         return np.ones((len(rate), len(when))) * normal_within(error, spread, threshold)
-    # A step beyond this is fatal whatever came before or after, but for another as large.
+    # A larger step always exceeds the threshold, unless another step of its size undoes it.
     reach = 4 * (threshold + abs(error) + 4 * spread)
     clipped = np.clip(sizes, -reach, reach)
     points = int(min(_MOST, 2 ** np.ceil(np.log2(16 * reach / threshold * fine))))
@@ -63,7 +63,7 @@ def within_steps(
     # The mean of the kernel over the law of sums is their product at shift 0 (Parseval).
     product = kernel.conj() * 2.0 / points
     product[[0, -1]] /= 2.0
-    # A kernel that a spread has smoothed has next to nothing at high frequencies.
+    # A smoothed kernel is almost 0 at high frequencies.
     heard = np.abs(product) > _SILENT
     product = product[heard]
     probability = np.empty((len(rate), len(when)))
@@ -88,7 +88,7 @@ def normal_within(error: float, sd: ArrayLike, threshold: float, moved: ArrayLik
 def all_or_none(
     when: Floats, start: float, n: int, exposure: float, tail: float
 ) -> tuple[Floats, Floats]:
-    """Return bounds by n steps, too few to draw from: all fatal at the largest rate, or none."""
+    """Return bounds by n steps, too few to draw from: all or none of them exceed the threshold."""
     most = special.gammaincinv(n + 1, 1 - tail) / exposure
     return start * np.exp(-most * when), np.full(len(when), start)
 
@@ -104,7 +104,7 @@ def bounds_by_draws(
     level: float,
     seed: int,
 ) -> tuple[Floats, Floats]:
-    """Return bounds over draws of rate and sizes; of the rate alone where sizes are few."""
+    """Return bounds over draws of rate and sizes; with few sizes, of the rate alone."""
     n, tail = len(sizes), (1 - level) / 2
     start = float(normal_within(error, spread, threshold))
     if n < _FEW:

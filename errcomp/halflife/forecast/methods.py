@@ -1,4 +1,4 @@
-"""Forecasts of one group on one clock, by each method that can answer."""
+"""Forecasts of a group on a clock, by each method that can answer."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ _DRAWS = 200
 #: Grid points from 0 to the promise, for the probability and for draws of it.
 _FINE = 256
 _COARSE = 32
-#: Clusters with steps, too few to be drawn from.
+#: Fewest clusters with steps to draw from.
 _FEW = 5
 _SPREAD = "The errors at calibration are normal, and their spread is known."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Question:
-    """What is asked of a group: within the limit at these ages?
+    """The question about a group: is its error within the limit at these ages?
 
     Attributes
     ----------
@@ -66,11 +66,11 @@ class Question:
 
 
 def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
-    """Forecast from the share of series that stayed within; or say why not."""
+    """Forecast from the share of series that stayed within the promise, or say why not."""
     if expiry.n_panel == 1:
-        return "one series has no survival curve: several are needed."
+        return "a survival curve needs several series, and there is one."
     if not expiry.n:
-        return "no series was surely within its promise when calibrated."
+        return "no series was clearly within its promise when calibrated."
     clusters = len(np.unique(expiry.cluster))
     if clusters == 1 < expiry.n:
         return ONE_CLUSTER.format(expiry.n)
@@ -80,7 +80,7 @@ def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
     survival = np.mean(face.survival(times), axis=0)
     low = np.asarray([early.least_surviving(t, asked.level) for t in times])
     high = np.asarray([late.most_surviving(t, asked.level) for t in times])
-    # Bounds are found at each time by itself; what holds at a time holds on the safe side of it.
+    # Bounds are pointwise. As a share does not rise, a bound also holds on its safe side in time.
     low = np.minimum(np.minimum.accumulate(low), survival)
     high = np.maximum(np.maximum.accumulate(high[::-1])[::-1], survival)
     forecast = forecast_survival(
@@ -93,33 +93,33 @@ def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
         level=asked.level,
     )
     assumptions = [
-        "A model is within its promise when calibrated, and like those that were followed.",
-        "Releases to come are like those that were seen.",
-        "Once out of its promise, a model does not count as valid again.",
+        "The model is within its promise when calibrated, and like those that were followed.",
+        "Future releases are like past ones.",
+        "A model that leaves its promise never counts as valid again.",
     ]
     if left_out := len(expiry.at_start) + len(expiry.too_noisy):
         assumptions.append(
             f"{left_out} of {expiry.n_panel} series are left out: beyond the promise at their "
-            "first version, or too noisy to tell."
+            "first version, or too noisy."
         )
     if late is not early:
         assumptions.append(
-            "Errors are taken at face value: noise makes the probability too low. The interval "
-            "allows for it."
+            "Errors are taken at face value, so noise makes the probability too low. The interval "
+            "allows for noise."
         )
     return replace(forecast, assumptions=tuple(assumptions))
 
 
 def by_drift(asked: Question, fit: Fit) -> Forecast | str:
-    """Forecast from the drift variogram, with the bounds of its half-life; or say why not."""
+    """Forecast from the drift variogram, with the bounds of its half-life, or say why not."""
     if refused := too_few(fit):
         return refused
     if fit.law is None:
-        return f"no drift stands out of the noise in {fit.steps.releases} releases."
+        return f"no drift exceeds the noise in {fit.steps.releases} releases."
     if has_rare_steps(fit):
         return (
-            "drift is a few large steps among many small changes: taken for normal it would look "
-            "too safe at first and too bad later. Steps or survival answer."
+            "drift is dominated by a few large steps. A normal law would be too optimistic at "
+            "first and too pessimistic later; use steps or survival."
         )
     v, v_low, v_high = _drift(fit, asked)
 
@@ -135,22 +135,22 @@ def by_drift(asked: Question, fit: Fit) -> Forecast | str:
         level=asked.level,
         assumptions=(
             "Drift is normal: the sum of many small changes, not a few steps.",
-            "It goes on as it did: a release moves errors by as much early as late.",
+            "It continues: early and late releases change errors equally.",
             "A model that left its promise and came back counts as within.",
             *((_SPREAD,) if asked.spread else ()),
-            *(() if fit.noise.known else ("Nothing was measured twice: noise counts as drift.",)),
+            *(() if fit.noise.known else ("Without repeats, noise counts as drift.",)),
         ),
     )
 
 
 def _within(asked: Question, variance: Floats) -> Floats:
-    """Return the probability of being within the limit after drift; NaN where it is not known."""
+    """Return the probability of being within the limit after drift; NaN if unknown."""
     probability = normal_within(0.0, np.sqrt(asked.spread**2 + variance), asked.limit)
     return np.where(np.isnan(variance), np.nan, probability)
 
 
 def _drift(fit: Fit, asked: Question) -> tuple[Floats, Floats, Floats]:
-    """Return V at the ages with its bounds; NaN beyond what it may be read off at."""
+    """Return V at the ages with its bounds; NaN beyond the range of the variogram."""
     assert fit.law is not None
     law, ages, time = fit.law, asked.ages, fit.pairs.time
     tail = (1 - asked.level) / 2
@@ -176,7 +176,7 @@ def _drift(fit: Fit, asked: Question) -> tuple[Floats, Floats, Floats]:
 
 
 def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | str:
-    """Forecast from the steps that were found; or say why not."""
+    """Forecast from the steps of the history, or say why not."""
     searched = [series for series in steps if not series.refused]
     if not searched:
         return f"no series could be searched for steps: {steps[0].refused}."
@@ -185,12 +185,14 @@ def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | st
         smallest = [
             series.smallest_middle for series in searched if series.smallest_middle is not None
         ]
-        least = format_fraction(float(np.expm1(min(smallest)))) if smallest else "that size"
-        return f"noise hides steps as large as the promise: the smallest to be found is {least}."
+        if not smallest:
+            return "noise hides steps as large as the promise."
+        least = format_fraction(float(np.expm1(min(smallest))))
+        return f"noise hides steps as large as the promise: the smallest detectable is {least}."
     if fit.law is not None and not has_rare_steps(fit):
         return (
-            "drift is many small changes, not a few steps: the steps found in it are not what "
-            "happened. Drift or survival answer."
+            "drift is many small changes, not a few steps, so the detected steps are not real. Use "
+            "drift or survival."
         )
     pooled = _Steps.of(asked, steps, seen)
     forecast = _by_clusters(asked, pooled) if pooled.shared else _by_series(asked, pooled)
@@ -203,21 +205,21 @@ def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | st
     assumptions = [*forecast.assumptions, *((_SPREAD,) if asked.spread else ())]
     if hidden := len(steps) - int(seen.sum()):
         assumptions.append(
-            f"{hidden} of {len(steps)} series are left out: too short or too noisy for a step as "
-            "large as the promise to be found."
+            f"{hidden} of {len(steps)} series are left out: too short or too noisy to detect a "
+            "step as large as the promise."
         )
     return replace(forecast, assumptions=tuple(assumptions))
 
 
 def _detects(steps: Steps, limit: float) -> bool:
-    """Whether a step that breaks the promise would be found."""
+    """Say whether a step that breaks the promise would be detected."""
     smallest = steps.smallest_middle
     return not steps.refused and smallest is not None and smallest <= limit
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Steps:
-    """Steps of the series in which those that matter would be found.
+    """Steps of the series with enough power to detect a relevant step.
 
     Attributes
     ----------
@@ -225,7 +227,7 @@ class _Steps:
     at, cluster : ndarray of int, shape (n,)
         Version and cluster of each step.
     spans : ndarray, shape (s,)
-        Time over which steps of each series would be found.
+        Time over which steps of each series would be detected.
     cluster_of : ndarray of int, shape (s,)
         Numbered from 0.
     """
@@ -246,8 +248,8 @@ class _Steps:
         spans = np.zeros(len(which))
         for i, series in enumerate(steps[j] for j in which.tolist()):
             first, end = int(panel.starts[i]), int(panel.starts[i + 1])
-            # A step next to an end of the series looks like a bad run, and one next to another is
-            # not told from it: dead time, as of a counter.
+            # Dead time, as of a counter: a step next to an end of the series looks like a bad run,
+            # and two neighbouring steps look like one.
             dead = series.unseen * len(series.steps) / (series.n - 1)
             spans[i] = time[end - 1 - series.unseen] - time[first + series.unseen]
             spans[i] -= dead * (time[end - 1] - time[first])
@@ -290,9 +292,9 @@ def _by_series(asked: Question, pooled: _Steps) -> Forecast:
 def _by_clusters(asked: Question, pooled: _Steps) -> Forecast:
     """Forecast where series of a cluster step together.
 
-    What happens to a cluster at a release is one event. Bounds are the wider ones of two kinds of
-    draws: events with weights and a rate, which knows that they are few, and clusters with weights,
-    which knows that they differ.
+    All changes of a cluster at a release are one event. Bounds are the wider ones of two kinds of
+    draws: events with weights and a rate, for their small number, and clusters with weights, for
+    their differences.
     """
     k, tail = pooled.n_clusters, (1 - asked.level) / 2
     exposure: Floats = np.bincount(pooled.cluster_of, pooled.spans, k).astype(float)
@@ -337,7 +339,7 @@ def _by_clusters(asked: Question, pooled: _Steps) -> Forecast:
 def _by_weights(
     asked: Question, pooled: _Steps, weights: Floats, per_time: Floats, fine: int = _FINE
 ) -> Floats:
-    """Return the probability of being within, by weights of the steps: each row a law of them."""
+    """Return the probability of being within; each row of weights is a distribution of steps."""
     total = weights.sum(axis=1, keepdims=True)
     return within_steps(
         asked.ages,

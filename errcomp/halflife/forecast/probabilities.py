@@ -1,16 +1,16 @@
 r"""How likely is today's model still within its promised error at a version or date ahead?
 
-Three answers, by what is known:
+Three answers, depending on the available data:
 
 * `forecast_survival`, from a survival curve over many series: has it *stayed* within its promise
-  up to then? Assumes nothing about steps, and does not look further than was observed.
-* `forecast_drift`, from a variogram law :math:`V(h) = c h^\beta`: is it within its promise then,
-  having perhaps left and come back? Takes drift for normal.
-* `forecast_steps`, from the sizes of steps and the time over which they were seen: the same
-  question, for drift that is a few large steps (a compound Poisson law).
+  until then? Makes no assumption on steps, and ends with the record.
+* `forecast_drift`, from a variogram law :math:`V(h) = c h^\beta`: is it within its promise then?
+  It may have left and come back. Assumes normal drift.
+* `forecast_steps`, from the sizes of steps and the time over which they were observed: the same
+  question, for drift that is a few large steps (a compound Poisson process).
 
-What normality costs where drift is steps: of a model within 10 % of the truth, promised to 10 %,
-under steps of 20 % in 5 % of all releases (V is 0.002 a release), in per cent
+The cost of a normal law if drift is steps: probability in per cent that a model is within its
+promise of 10 %, with steps of 20 % in 5 % of all releases (V is 0.002 per release)
 
 ==============  ====  ====  ====  ====  ====
 releases ahead  1     2     5     10    20
@@ -19,8 +19,8 @@ true            95    91    79    65    47
 normal          97    89    68    52    38
 ==============  ====  ====  ====  ====  ====
 
-It is too sure for the next release, of which one in 20 breaks the model, and too pessimistic
-further ahead, because most of the time there has been no step at all.
+It is too optimistic for the next release, because one in 20 breaks the model, and too pessimistic
+further ahead, because most of the time there is no step at all.
 """
 
 from __future__ import annotations
@@ -55,22 +55,22 @@ _Shares: TypeAlias = Annotated[Floats, Each(Annotated[Share, Undefined])]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forecast(Document):
-    """Probability that a model is within its promised error, ahead of today.
+    """Probability that a model is within its promised error, at times from today.
 
     Attributes
     ----------
     method : {"survival", "drift", "steps"}
     unit : {"releases", "months"}
     ahead : ndarray, shape (h,)
-        Time from today on.
+        Time since today.
     probability : ndarray, shape (h,)
-        NaN where it is not known: beyond what was observed.
+        NaN if unknown: beyond the record.
     low, high : ndarray, shape (h,)
-        Bounds; NaN where there is nothing to tell them by.
+        Bounds; NaN if unknown.
     level : float
-        Nominal coverage of the bounds, at each time by itself.
+        Nominal coverage of the bounds, pointwise.
     assumptions : tuple of str
-        What must hold, each a sentence.
+        Assumptions of the method, each a sentence.
     """
 
     method: Literal["survival", "drift", "steps"]
@@ -92,9 +92,9 @@ class Drop:
     below : float
         The probability.
     time : float or None
-        From today on; None where it is not reached in the times of the forecast.
+        Since today; None if not reached at the times of the forecast.
     low, high : float or None
-        Its interval; inf is "longer than what was looked at". None without bounds.
+        Its interval; inf is longer than the times of the forecast. None without bounds.
     unit : {"releases", "months"}
     refused : str
         Why there is no time; empty otherwise.
@@ -117,7 +117,7 @@ def positive(value: float, name: str, *, zero: bool = False) -> float:
 
 
 def as_times(values: ArrayLike, name: str) -> Floats:
-    """Return increasing times from 0 on."""
+    """Return increasing times of 0 or more."""
     times = np.atleast_1d(np.asarray(values, dtype=float))
     if times.ndim != 1 or not len(times):
         raise InputError(f"{name} must be one row of times, got shape {times.shape}.")
@@ -126,8 +126,8 @@ def as_times(values: ArrayLike, name: str) -> Floats:
     if bad.any():
         first = np.flatnonzero(bad)
         raise InputError(
-            f"{name} must be finite times that increase from 0 on, got {times[first[0]]} in "
-            f"{describe_rows((first + 1).tolist())}. Sort them and leave out what is double."
+            f"{name} must be finite increasing times of 0 or more, got {times[first[0]]} in "
+            f"{describe_rows((first + 1).tolist())}. Sort them and leave out duplicates."
         )
     return times
 
@@ -151,9 +151,9 @@ def as_curve(
     if bad.any():
         first = np.flatnonzero(bad)
         raise InputError(
-            "survival and its bounds must lie between 0 and 1, low <= survival <= high, and never "
-            f"increase, not so in {describe_rows((first + 1).tolist())}: "
-            f"{lower[first[0]]:g}, {s[first[0]]:g}, {upper[first[0]]:g}."
+            "survival and its bounds must be between 0 and 1, with low <= survival <= high, and "
+            f"must not increase, got {lower[first[0]]:g}, {s[first[0]]:g}, {upper[first[0]]:g} in "
+            f"{describe_rows((first + 1).tolist())}."
         )
     if t[0] > 0:
         t, s, lower, upper = (
@@ -174,33 +174,33 @@ def forecast_survival(
     unit: Clock = "releases",
     level: float = 0.95,
 ) -> Forecast:
-    r"""Forecast from a survival curve: stays a model that has held for ``age`` within its promise?
+    r"""Forecast from a survival curve: will a model that held for ``age`` stay within its promise?
 
     .. math:: P(T > a + h \mid T > a) = S(a + h) / S(a)
 
-    Between two times of the curve the probability is a straight line and the bounds are those of
-    the earlier and the later time, whichever is wider. Beyond the last one only an upper bound is
-    known. The bounds of the ratio come from those of S on the log scale, whose variances (those of
-    Kaplan and Meier, by Greenwood) add up along the curve:
+    Between two times of the curve, the probability is linear and the bounds are the wider ones of
+    both times. Beyond the last time, only an upper bound is known. The bounds of the ratio come
+    from those of S on the log scale. Their variances (Kaplan and Meier's, by Greenwood) add up
+    along the curve:
 
     .. math:: w(a, a + h)^2 = w(a + h)^2 - w(a)^2, \qquad w = \ln S - \ln S_{low}
 
-    Valid for a series like those of the curve that is still valid today. Misleads where workloads
-    differ in age: new ones expire sooner, so use the curve of their own stratum.
+    Valid for a series like those of the curve that is still valid today. Misleads if workloads
+    differ in age: new workloads expire sooner, so use the curve of their own stratum.
 
     Parameters
     ----------
     times : array_like, shape (t,)
-        Increasing, >= 0, from calibration on.
+        Increasing, >= 0, since calibration.
     survival, low, high : array_like, shape (t,)
         S at those times and its bounds, between 0 and 1, never increasing; low <= S <= high.
     ahead : array_like, shape (h,)
-        Times from today on, increasing, >= 0.
+        Times since today, increasing, >= 0.
     age : float
         Time since calibration.
     unit : {"releases", "months"}
     level : float
-        Coverage of the bounds that were given.
+        Coverage of the given bounds.
 
     Returns
     -------
@@ -209,7 +209,7 @@ def forecast_survival(
     Raises
     ------
     InputError
-        Shapes differ, values out of range or order, or no series has lasted as long as ``age``.
+        Shapes differ, values are out of range or order, or no series has lasted as long as ``age``.
 
     References
     ----------
@@ -218,10 +218,10 @@ def forecast_survival(
 
     Examples
     --------
-    >>> found = forecast_survival(
+    >>> forecast = forecast_survival(
     ...     [2, 4, 6], [0.9, 0.6, 0.5], low=[0.8, 0.4, 0.3], high=[1, 0.8, 0.7],
     ...     ahead=[1, 2, 4, 5], age=2)
-    >>> found.probability.round(2).tolist(), found.high.round(2).tolist()
+    >>> forecast.probability.round(2).tolist(), forecast.high.round(2).tolist()
     ([0.83, 0.67, 0.56, nan], [1.0, 0.87, 0.76, 0.76])
     """
     check_level(level)
@@ -232,8 +232,8 @@ def forecast_survival(
     now = _on_curve(np.array([age]), t, s, lower, upper)
     if age > last or not now[0][0] > 0:
         raise InputError(
-            f"nothing is known of a model of age {age:g}: the curve ends at {last:g} with "
-            f"{s[-1]:.3g} still valid. Forecast by drift, or calibrate anew."
+            f"no forecast for a model of age {age:g}: the curve ends at {last:g} with "
+            f"{s[-1]:.3g} still valid. Forecast by drift, or recalibrate the model."
         )
     then, lower_then, upper_then = _on_curve(age + when, t, s, lower, upper)
     probability = then / now[0]
@@ -253,8 +253,8 @@ def forecast_survival(
         level=level,
         assumptions=(
             "The model is like those of the curve, and is within its promise today.",
-            "Releases to come are like those that were seen.",
-            "Once out of its promise, a model does not count as valid again.",
+            "Future releases are like past ones.",
+            "A model that leaves its promise never counts as valid again.",
         ),
     )
 
@@ -262,14 +262,14 @@ def forecast_survival(
 def _on_curve(
     at: Floats, t: Floats, s: Floats, low: Floats, high: Floats
 ) -> tuple[Floats, Floats, Floats]:
-    """Return S by straight lines, and the wider bounds of the two times around; the last beyond."""
+    """Return S by linear interpolation, and the wider bounds of both neighbours."""
     after = np.minimum(np.searchsorted(t, at, side="left"), len(t) - 1)
     before = np.searchsorted(t, at, side="right") - 1
     return np.interp(at, t, s), low[after], high[before]
 
 
 def _between(width: Floats, before: Floats) -> Floats:
-    """Return the width of a ratio from those of its parts; an infinite one stays so."""
+    """Return the width of a ratio from those of its parts; an infinite width stays infinite."""
     width = np.where(np.isnan(width), np.inf, width)
     squared = np.where(np.isinf(width), np.inf, width**2 - np.where(np.isinf(width), 0, before**2))
     return np.sqrt(np.maximum(squared, 0.0))
@@ -278,8 +278,8 @@ def _between(width: Floats, before: Floats) -> Floats:
 def drops_below(forecast: Forecast, probability: float) -> Drop:
     """Return when a forecast drops below a probability.
 
-    Between two times of the forecast the line is straight, so give it times as fine as the answer
-    is wanted. The interval is where its bounds cross: low by the lower one, high by the upper one.
+    The forecast is linear between two times, so use times that are as fine as the required answer.
+    The interval is where its bounds cross: low by the lower bound, high by the upper bound.
 
     Parameters
     ----------
@@ -298,9 +298,9 @@ def drops_below(forecast: Forecast, probability: float) -> Drop:
 
     Examples
     --------
-    >>> found = drops_below(
+    >>> drop = drops_below(
     ...     forecast_drift(np.linspace(0, 20, 81), c=0.002, beta=1.0, threshold=0.1), 0.9)
-    >>> round(found.time, 2), found.unit
+    >>> round(drop.time, 2), drop.unit
     (1.85, 'releases')
     """
     if not 0 < probability < 1:
@@ -311,10 +311,10 @@ def drops_below(forecast: Forecast, probability: float) -> Drop:
     refused = ""
     if time is None:
         known = forecast.probability[~np.isnan(forecast.probability)]
-        end = f"{known[-1]:.3g}" if len(known) else "not known"
+        end = f"{known[-1]:.3g}" if len(known) else "unknown"
         refused = (
-            f"not reached within {last:g} {forecast.unit}: the last probability known is {end}, "
-            f"{probability:g} was asked for"
+            f"not below {probability:g} within {last:g} {forecast.unit}: the last known "
+            f"probability is {end}"
         )
     low = _crossing(forecast.ahead, forecast.low, probability) if bounded else None
     high = _crossing(forecast.ahead, forecast.high, probability) if bounded else None
@@ -329,7 +329,7 @@ def drops_below(forecast: Forecast, probability: float) -> Drop:
 
 
 def _crossing(t: Floats, curve: Floats, level: float) -> float | None:
-    """Return the first time at which a curve is below a level; None where it is not."""
+    """Return the first time at which a curve is below a level; None if it never is."""
     under = np.flatnonzero(curve < level)
     if not len(under):
         return None
@@ -341,12 +341,12 @@ def _crossing(t: Floats, curve: Floats, level: float) -> float | None:
 
 
 def date_after(today: date, months: float) -> date:
-    """Return the date a number of months after another, a month being 365.25 / 12 days.
+    """Return the date some months after another; a month has 365.25 / 12 days.
 
     Raises
     ------
     InputError
-        The number of months is not finite, below 0, or leads beyond the calendar.
+        The number of months is not finite or below 0, or the date is beyond the calendar.
 
     Examples
     --------
@@ -357,15 +357,15 @@ def date_after(today: date, months: float) -> date:
         return today + timedelta(days=round(positive(months, "months", zero=True) * DAYS_PER_MONTH))
     except OverflowError:
         raise InputError(
-            f"{months:g} months after {today} is beyond the calendar: say that it is longer than "
-            "can be told instead."
+            f"{months:g} months after {today} is beyond the calendar. Report the number of months "
+            "instead."
         ) from None
 
 
-#: What a forecast by steps assumes.
+#: Assumptions of a forecast by steps.
 STEPS_ASSUMED = (
-    "Steps come at a constant rate, independent of each other, with the sizes seen.",
-    "Changes too small to be found as steps are left out.",
+    "Steps come at a constant rate, independently, with the observed sizes.",
+    "Changes too small to be detected as steps are ignored.",
     "A model that left its promise and came back counts as within.",
 )
 
@@ -386,18 +386,18 @@ def forecast_drift(
 
     .. math:: P(|e + \mathcal N(0, s^2 + c h^\beta)| < \theta)
 
-    with e the error today where it is known, and s its standard deviation where it is not (the
-    calibrated error e0, for any series of a group).
+    with the error e today if known, or its standard deviation s if not (the calibrated error e0,
+    for any series of a group).
 
-    Valid where drift is the sum of many small changes. Misleads where it is a few large steps: too
-    sure at once, too pessimistic later (see the table in
-    `errcomp.halflife.forecast.probabilities`); use `forecast_steps` there. A model that left its
-    promise and came back counts as within.
+    Valid if drift is the sum of many small changes. Misleads if it is a few large steps: too
+    optimistic at first, too pessimistic later (see the table in
+    `errcomp.halflife.forecast.probabilities`). Use `forecast_steps` in that case. A model that left
+    its promise and came back counts as within.
 
     Parameters
     ----------
     ahead : array_like, shape (h,)
-        Times from today on, increasing, >= 0.
+        Times since today, increasing, >= 0.
     c : float
         Mean squared change after one unit of time, >= 0.
     beta : float
@@ -407,10 +407,10 @@ def forecast_drift(
     error : float
         Error today.
     spread : float
-        Standard deviation of the error today, >= 0: what is not known of it.
+        Standard deviation of the error today, >= 0, if the error is uncertain.
     draws : array_like, shape (b, 2), optional
-        Draws of (c, beta), e.g. of a bootstrap; the bounds are quantiles over them. Without any
-        the bounds are not known.
+        Draws of (c, beta), e.g. of a bootstrap; the bounds are quantiles over them. Without draws
+        the bounds are unknown.
     unit : {"releases", "months"}
     level : float
 
@@ -421,12 +421,12 @@ def forecast_drift(
     Raises
     ------
     InputError
-        Values out of range.
+        Values are out of range.
 
     Examples
     --------
-    >>> found = forecast_drift([0, 1, 10], c=0.002, beta=1.0, threshold=0.1)
-    >>> found.probability.round(3).tolist()
+    >>> forecast = forecast_drift([0, 1, 10], c=0.002, beta=1.0, threshold=0.1)
+    >>> forecast.probability.round(3).tolist()
     [1.0, 0.975, 0.52]
     """
     check_level(level)
@@ -448,7 +448,7 @@ def forecast_drift(
         raise InputError(f"error must be finite, on the log scale, got {error}.")
 
     def chance(laws: Floats) -> Floats:
-        # Nothing has moved at time 0, whatever the power.
+        # There is no drift at time 0, whatever the power.
         moved = np.where(when > 0, laws[:, :1] * when ** laws[:, 1:], 0.0)
         return normal_within(error, np.sqrt(spread**2 + moved), threshold)
 
@@ -467,7 +467,7 @@ def forecast_drift(
         level=level,
         assumptions=(
             "Drift is normal: the sum of many small changes, not a few steps.",
-            "It goes on as the law says, also beyond the lags that it was fitted to.",
+            "It follows the power law, also beyond the lags that this was fitted to.",
             "A model that left its promise and came back counts as within.",
         ),
     )
@@ -485,28 +485,28 @@ def forecast_steps(
     level: float = 0.95,
     seed: int = 0,
 ) -> Forecast:
-    r"""Forecast from the steps that were seen: is the error within the threshold, ahead?
+    r"""Forecast from observed steps: is the error within the threshold, at a time ahead?
 
     .. math:: P\Big(\Big|e + \mathcal N(0, s^2) + \sum_{k=1}^{N_h} J_k\Big| < \theta\Big),
               \qquad N_h \sim \mathrm{Poisson}(h n / T)
 
-    with n steps seen in T units of time over all series, and J drawn from their sizes. Computed by
-    the fast Fourier transform on a grid of θ / 256. The bounds are quantiles over draws of the
-    rate (gamma, n + 1/2) and of the weights of sizes (Bayesian bootstrap); with fewer than five
-    steps, whose sizes say little, any step may or may not be fatal.
+    with n steps observed in T units of time over all series, and J drawn from their sizes. Computed
+    by the fast Fourier transform on a grid of θ / 256. The bounds are quantiles over draws of the
+    rate (gamma, n + 1/2) and of the weights of sizes (Bayesian bootstrap). With fewer than five
+    steps, the bounds assume that any step may or may not exceed the threshold.
 
-    Valid where steps are independent of each other and of time. Misleads where steps below the
-    detection limit add up (give what they leave as ``spread``), and where releases differ: a major
-    one steps more often.
+    Valid if steps are independent of each other and of time. Misleads if steps below the detection
+    limit add up (give their sum as ``spread``), and if releases differ: a major release has more
+    steps.
 
     Parameters
     ----------
     ahead : array_like, shape (h,)
-        Times from today on, increasing, >= 0.
+        Times since today, increasing, >= 0.
     sizes : array_like, shape (n,)
         Steps on the log scale, with sign; may be empty.
     exposure : float
-        Time over which they were seen, summed over series, > 0.
+        Time over which they were observed, summed over series, > 0.
     threshold : float
         Error that was promised, on the log scale, > 0.
     error : float
@@ -516,7 +516,7 @@ def forecast_steps(
     unit : {"releases", "months"}
     level : float
     seed : int
-        Of the draws behind the bounds.
+        Of the draws for the bounds.
 
     Returns
     -------
@@ -525,7 +525,7 @@ def forecast_steps(
     Raises
     ------
     InputError
-        Values out of range.
+        Values are out of range.
 
     References
     ----------
@@ -534,8 +534,8 @@ def forecast_steps(
 
     Examples
     --------
-    >>> found = forecast_steps([0, 1, 10], sizes=[0.2, -0.2] * 10, exposure=400, threshold=0.1)
-    >>> found.probability.round(3).tolist()
+    >>> forecast = forecast_steps([0, 1, 10], sizes=[0.2, -0.2] * 10, exposure=400, threshold=0.1)
+    >>> forecast.probability.round(3).tolist()
     [1.0, 0.952, 0.645]
     """
     check_level(level)
@@ -546,8 +546,8 @@ def forecast_steps(
     steps = np.asarray(sizes, dtype=float)
     if steps.ndim != 1 or not np.isfinite(steps).all() or not np.isfinite(error):
         raise InputError(
-            "sizes of steps must be one row of finite numbers on the log scale, and error a finite "
-            f"one, got shape {steps.shape} and error {error}."
+            "sizes of steps must be one row of finite numbers on the log scale, and error must be "
+            f"a finite number, got shape {steps.shape} and error {error}."
         )
     n = len(steps)
     weights = np.full((1, n), 1 / max(n, 1))

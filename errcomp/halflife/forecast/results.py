@@ -1,4 +1,4 @@
-"""What a forecast of half-lives says: by method, by group, in all."""
+"""The results of a forecast: by method, by group, in all."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AHEAD", "Answer", "GroupForecast", "HalfLifeForecast", "Method"]
 
-#: Times from today at which probabilities are stated.
+#: Times since today at which probabilities are reported.
 AHEAD: dict[Clock, tuple[float, ...]] = {
     "releases": (0.0, 1.0, 2.0, 5.0, 10.0),
     "months": (0.0, 3.0, 6.0, 12.0, 24.0),
@@ -48,7 +48,7 @@ AHEAD: dict[Clock, tuple[float, ...]] = {
 
 Method: TypeAlias = Literal["survival", "drift", "steps"]
 
-#: Whose answer counts, the first that there is.
+#: The first available of these methods answers for a group.
 _FIRST: tuple[Method, ...] = ("drift", "steps", "survival")
 
 
@@ -68,7 +68,7 @@ _END_NAMES = shape_of(tuple[Literal["time", "low", "high"], ...])
 
 
 class _Probabilities(Part):
-    """How likely it is ahead, and when that drops; nothing, and why, where it was refused."""
+    """The probabilities ahead and when they drop; if refused, only the reason."""
 
     def write(self, answer: Answer) -> Mapping[str, Any]:
         forecast, drop = answer.forecast, answer.drop
@@ -134,18 +134,18 @@ def _root(field: Field, name: str) -> Field:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Answer(Document):
-    """The forecast by one method on one clock, or why there is none.
+    """The forecast by one method on one clock, or why it was refused.
 
     Attributes
     ----------
     method : {"survival", "drift", "steps"}
     unit : {"releases", "months"}
     forecast : Forecast or None
-        At the times of `AHEAD`; None where refused.
+        At the times of `AHEAD`; None if refused.
     drop : Drop or None
-        When it drops below the probability that was asked for; in whole releases.
+        When it drops below the requested probability; in whole releases.
     dates : tuple of date or None
-        Of the drop, its low and its high, on the clock of months; None where there is none.
+        Of the drop, its low and its high, on the clock of months; None without a date.
     refused : str
     """
 
@@ -180,12 +180,12 @@ class _Row(Document):
 
     @classmethod
     def of(cls, group: GroupForecast, answer: Answer) -> _Row:
-        """Return the row of an answer; it ``answers`` where no better method does."""
+        """Return the row of an answer; it ``answers`` if no better method does."""
         told = {name: getattr(group, name) for name in _OF_GROUP}
         return cls(**told, answer=answer, answers=answer.method == group.method(answer.unit))
 
 
-#: What all rows of a group say.
+#: Columns that are equal in all rows of a group.
 _OF_GROUP = ("key", "n_series", "promise", "calibrated_error", "calibrated", "today", "date")
 
 
@@ -228,7 +228,7 @@ class GroupForecast:
     key : dict
     n_series : int
     promise : float or None
-        On the log scale: errors beyond it are out of the promise. None where it is not known.
+        On the log scale: errors beyond it are out of the promise. None if unknown.
     calibrated_error : float
         Standard deviation of the error at calibration, log scale.
     calibrated, today : str
@@ -250,10 +250,19 @@ class GroupForecast:
     notes: tuple[str, ...]
 
     def method(self, clock: Clock) -> Method | None:
-        """Return the method that answers what is asked; None where none can.
+        """Return the method whose answer to use; None if no method has one.
 
-        Drift and steps say how likely the error is within the promise then, and exclude each other.
-        Survival is for those that were within it when calibrated, and stands in where neither can.
+        Drift and steps give the probability that the error is within the promise then, and exclude
+        each other. Survival is the answer if both refuse; it holds for series that were within the
+        promise when calibrated.
+
+        Examples
+        --------
+        >>> from errcomp.halflife.forecast import forecast_half_life
+        >>> history = {"version": ["1", "2", "3"] * 2, "op": ["a"] * 3 + ["b"] * 3,
+        ...            "measured": [1.0, 1.0, 1.0, 1.0, 1.0, 2.0]}
+        >>> forecast_half_life(history, error=0.1).groups[0].method("releases")
+        'survival'
         """
         answering = {
             answer.method for answer in self.answers if answer.unit == clock and answer.forecast
@@ -271,11 +280,11 @@ class HalfLifeForecast(Shown, Document):
     by : tuple of str
     clocks : tuple of {"releases", "months"}
     error : float or None
-        The promised error as it was given; None: twice that at calibration.
+        The given promised error; None is twice the error at calibration.
     age : int
         Releases since calibration.
     below : float
-        The probability whose undercutting is looked for.
+        The requested probability: the forecast reports when it drops below it.
     versions : tuple of str
     dropped : tuple of Dropped
     notes : tuple of str
@@ -302,13 +311,32 @@ class HalfLifeForecast(Shown, Document):
     seed: Count
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return one mapping per group, method and clock."""
+        """Return one mapping per group, method and clock.
+
+        Examples
+        --------
+        >>> from errcomp.halflife.forecast import forecast_half_life
+        >>> history = {"version": ["1", "2", "3"] * 2, "op": ["a"] * 3 + ["b"] * 3,
+        ...            "measured": [1.0, 1.0, 1.0, 1.0, 1.0, 2.0]}
+        >>> row = forecast_half_life(history, error=0.1).rows()[0]
+        >>> row["method"], row["within"][0]["probability"]
+        ('survival', 1.0)
+        """
         return [
             _Row.of(group, answer).to_dict() for group in self.groups for answer in group.answers
         ]
 
     def view(self) -> Report:
-        """Return what people see of it."""
+        """Return the report of the forecast.
+
+        Examples
+        --------
+        >>> from errcomp.halflife.forecast import forecast_half_life
+        >>> history = {"version": ["1", "2", "3"] * 2, "op": ["a"] * 3 + ["b"] * 3,
+        ...            "measured": [1.0, 1.0, 1.0, 1.0, 1.0, 2.0]}
+        >>> forecast_half_life(history, error=0.1).view().verdicts[0].head
+        'Below 90 % after 2 releases [1, ∞]'
+        """
         from errcomp.halflife.view.forecast import forecast_view
 
         return forecast_view(self)

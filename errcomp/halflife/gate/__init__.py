@@ -1,4 +1,4 @@
-r"""Does a calibrated model still hold under a new version? A gate that is passed again and again.
+r"""Does a calibrated model still hold under a new version? A gate for every new version.
 
 The new error of each series is compared with the mean of its errors since it was calibrated:
 
@@ -6,19 +6,20 @@ The new error of each series is compared with the mean of its errors since it wa
           s^2 = s_{new}^2 + \frac{1}{n^2} \sum_j s_j^2 \quad\text{or}\quad
           s^2 = \frac{n + 1}{n (n - 1)} \sum_j (e_j - \bar e)^2
 
-with the noise of repeats and its degrees of freedom, or where there are none the scatter of the
-baseline, n - 1. The error of the baseline's own mean is part of it. Where baselines scatter more
-than their noise says, or in a heavier tail, the law of T is widened to fit (`GateResult.law`).
+with the noise of repeats and its degrees of freedom, or, without repeats, the scatter of the
+baseline, n - 1. It includes the error of the baseline's own mean. Where baselines scatter more than
+their noise explains, or with heavier tails, the distribution of T is widened (`GateResult.law`).
 
-Look k of a gate may spend
+Each check of a new version is a look. Look k of a gate may spend
 
 .. math:: \alpha_k = \frac{\alpha}{k (k + 1)}, \qquad \sum_{k \ge 1} \alpha_k = \alpha
 
-so that it raises any false alarm, over all its looks, with probability α at most, however many
-looks there are and however they depend on each other (they share a baseline). Within a look
-Holm's method shares it between series. The price at α = 5 %, in power in per cent for a step of
-2, 3 and 5 standard errors, against other ways to spend and a mixture of e-values (a normal mixture
-of variance 16, started anew at each look), which lose at the look where a step happens:
+so that the probability of any false alarm over all its looks is at most α. This holds for any
+number of looks, and although they depend on each other (they share a baseline). Within a look,
+Holm's method corrects for the number of series. The table has the power at α = 5 %, in per cent,
+for a step of 2, 3 and 5 standard errors. It compares this rule with another way to spend α and with
+a mixture of e-values (a normal mixture of variance 16, restarted at each look), which have less
+power at the look where a step happens:
 
 ======  ==========  ==========  ==================  ============
 series  look        α/(k(k+1))  6α/(π²k²)           e-values
@@ -61,56 +62,58 @@ Floats = NDArray[np.float64]
 
 _, _WITHIN, _NO_LARGER, _AS_BEFORE, _UNKNOWN, _ABSENT = VERDICTS
 
-#: Predictions are computed: a change above rounding is a change.
+#: Predictions are computed, without noise: any change above rounding counts.
 _ROUNDING = 1e-9
 
 
 def as_position(panel: Panel, version: str | None) -> int:
-    """Return where a version stands in a panel; without one, the last."""
+    """Return the position of a version in a panel, by default of the last one."""
     if version is not None and version not in panel.versions:
         raise InputError(
-            f"there is no version {version!r}; there are "
+            f"unknown version {version!r}. Versions: "
             f"{describe_names(panel.versions, wanted=version)}."
         )
     at = len(panel.versions) - 1 if version is None else panel.versions.index(version)
     if at < 1:
         raise InputError(
-            f"version {panel.versions[at]} is the first: there is nothing to compare it with. "
+            f"version {panel.versions[at]} is the first: no earlier version to compare it with. "
             "Name a later version."
         )
     return at
 
 
 def as_since(since: ArrayLike, panel: Panel) -> NDArray[np.int64]:
-    """Return the position of each series' calibration, one number standing for all."""
+    """Return the position of each series' calibration; a single number applies to all."""
     given = np.asarray(since)
     if given.dtype.kind not in "iu" or given.shape not in ((), (panel.n_series,)):
         raise InputError(
-            f"since must be positions of versions, whole numbers, one for each of the "
+            f"since must be positions of versions (whole numbers), one for each of the "
             f"{panel.n_series} series or one for all, got {given.dtype} of shape {given.shape}."
         )
     return np.broadcast_to(given, panel.n_series).astype(np.int64)
 
 
 def as_promise(promised: ArrayLike | None, s: int) -> Floats:
-    """Return the promised error of each series, NaN where there is none."""
+    """Return the promised error of each series, NaN without a promise."""
     if promised is None:
         return np.full(s, np.nan)
     given = np.asarray(promised, dtype=float)
     if given.shape not in ((), (s,)) or not ((given > 0) & np.isfinite(given)).all():
         raise InputError(
-            f"promised must be errors on the log scale, above 0 and finite, one for each of the "
-            f"{s} series or one for all, got {promised!r}."
+            f"promised must be positive finite errors on the log scale, one for each of the {s} "
+            f"series or one for all, got {promised!r}. Write log(1.05) for 5 %."
         )
     return np.broadcast_to(given, s).copy()
 
 
 def as_labels(groups: Sequence[str] | None, panel: Panel) -> tuple[str, ...]:
-    """Return the group of each series; its own name where no groups are given."""
+    """Return the group of each series; without groups, its own name."""
     if groups is None:
         return tuple(panel.names)
     if len(groups) != panel.n_series:
-        raise InputError(f"groups must be {panel.n_series} names, one a series, got {len(groups)}.")
+        raise InputError(
+            f"groups must be {panel.n_series} names, one per series, got {len(groups)}."
+        )
     return tuple(str(group) for group in groups)
 
 
@@ -122,17 +125,17 @@ def as_parts(
     reference: ArrayLike | None,
     predictor: ArrayLike | None,
 ) -> tuple[Floats, Floats]:
-    """Return how far measurement and prediction of each series moved."""
+    """Return the changes of the measurement and of the prediction of each series."""
     if reference is None and predictor is None:
         if panel.frozen_at_first:
             return changes.shift, np.where(np.isnan(changes.shift), np.nan, 0.0)
         return np.full(panel.n_series, np.nan), np.full(panel.n_series, np.nan)
     if reference is None or predictor is None:
-        raise InputError("reference and predictor go together: give both or neither.")
+        raise InputError("reference and predictor must be given together: give both or neither.")
     rows = [np.asarray(part, dtype=float) for part in (reference, predictor)]
     if any(part.shape != panel.error.shape for part in rows):
         raise InputError(
-            f"reference and predictor must have {len(panel.error)} values, one a row of the "
+            f"reference and predictor must have {len(panel.error)} values, one per row of the "
             f"panel, got shapes {rows[0].shape} and {rows[1].shape}."
         )
     series = panel.series
@@ -147,15 +150,15 @@ def as_parts(
     if off.any():
         names = [panel.names[i] for i in np.flatnonzero(off)[:3]]
         raise InputError(
-            "reference and predictor must add up to the change of the error "
-            f"(log measured before - now, log predicted now - before), not so in {int(off.sum())} "
-            f"series: {', '.join(names)}."
+            "reference (log measured before - now) and predictor (log predicted now - before) must "
+            f"add up to the change of the error; they do not in {int(off.sum())} series: "
+            f"{', '.join(names)}."
         )
     return parts[0], parts[1]
 
 
 def verdicts(changes: Shifts, p: Floats, moved: NDArray[np.bool_], promise: Floats) -> NDArray[Any]:
-    """Return the word for each series."""
+    """Return the verdict on each series."""
     verdict = np.full(len(p), _AS_BEFORE, dtype=object)
     grew = np.abs(changes.new) > np.abs(changes.level)
     within = np.abs(changes.new) <= promise
@@ -168,12 +171,12 @@ def verdicts(changes: Shifts, p: Floats, moved: NDArray[np.bool_], promise: Floa
 
 
 def reasons(changes: Shifts, panel: Panel) -> NDArray[Any]:
-    """Return why nothing can be told of a series; empty where something can."""
+    """Return why a series cannot be tested; empty otherwise."""
     why = np.full(panel.n_series, "", dtype=object)
     unknown = (changes.noise == 0) & ~np.isnan(changes.new)
-    why[unknown] = "all values of the baseline are equal and the noise is not known"
-    why[unknown & (changes.n < 2)] = "one version in the baseline and no repeats to tell the noise"
-    why[unknown & (panel.noise_df > 0)] = "its repeats are all equal, which rounding explains"
+    why[unknown] = "all values of the baseline are equal and the noise is unknown"
+    why[unknown & (changes.n < 2)] = "noise unknown: one version in the baseline and no repeats"
+    why[unknown & (panel.noise_df > 0)] = "noise unknown: all repeats are equal (rounded)"
     why[unknown & (changes.n == 0)] = "no version in the baseline"
     return why
 
@@ -188,11 +191,11 @@ def moved_by(
     level: float,
     law: Law,
 ) -> NDArray[Any]:
-    """Name what moved. Noise is that of the measurement: a prediction moves or it does not."""
+    """Say whether measurement or prediction changed; only measurements have noise."""
     p = p_values(reference, changes.se, changes.df, margin=margin, law=law)
     by_reference = holm_adjusted(p) <= level
     by_predictor = np.abs(predictor) > max(margin, _ROUNDING)
-    # An error that moved was moved by something: the larger part, where neither is beyond noise.
+    # A shifted error has a cause: the larger part, if neither part alone exceeds noise.
     neither = moved & ~by_reference & ~by_predictor
     by_reference |= neither & (np.abs(reference) >= np.abs(predictor))
     by_predictor |= neither & (np.abs(reference) < np.abs(predictor))
@@ -214,7 +217,7 @@ def spent(look: int, alpha: float = 0.05) -> float:
     Parameters
     ----------
     look : int
-        1 is the first since calibration.
+        Number of the check, 1 for the first one since calibration.
     alpha : float
         Probability of any false alarm over all looks.
 
@@ -233,7 +236,7 @@ def spent(look: int, alpha: float = 0.05) -> float:
     [0.025, 0.00833, 0.00045]
     """
     if isinstance(look, bool) or not isinstance(look, (int, np.integer)) or look < 1:
-        raise InputError(f"look must be a whole number from 1 on (1 is the first), got {look!r}.")
+        raise InputError(f"look must be a whole number, 1 for the first check, got {look!r}.")
     if not 0 < alpha < 1:
         raise InputError(f"alpha must be between 0 and 1, e.g. 0.05, got {alpha}.")
     return float(alpha / (int(look) * (int(look) + 1)))
@@ -252,51 +255,52 @@ def check(
     look: int | None = None,
     alpha: float = 0.05,
 ) -> GateResult:
-    r"""Check a new version against what each series was since its calibration.
+    r"""Check a new version against the errors of each series since its calibration.
 
-    A series is a regression where its error moved beyond noise (and the margin), is larger than
-    the mean of its baseline, and exceeds what was promised, if anything was.
+    A series is a regression if its error shifted by more than noise (and the margin), is larger
+    than the mean of its baseline, and exceeds the promised error, if there is one.
 
-    Valid where the baseline has no step of its own (begin it after the last one that was accepted:
-    ``since``, or `since_last_step` for a history that was never checked), and where a look is
-    counted once: later looks at the same gate need a larger ``look``.
+    Valid if the baseline has no step of its own. Begin it after the last accepted step: give
+    ``since``, or `since_last_step` for a history that was never checked. Count each look once:
+    later looks at the same gate need a larger ``look``.
 
-    Under no change the probability of any alarm over all looks is α at most with normal noise
+    Without a change, the probability of any alarm over all looks is at most α with normal noise
     (simulated: 0 to 7 % over 50 looks at α = 5 %, the larger ones out of 30 gates; 1, 20 and 200
     series, noise by scatter or by repeats of 2, 8 or infinitely many degrees of freedom). Heavy
-    tails are seen, and the law widened, from about 30 rows of baselines on; until then they raise
-    alarms. With Student-t noise of 3 degrees of freedom: 12 to 30 % over 50 looks where the noise
-    is known or is scatter and the baseline begins with 4 versions, 7 to 20 % with 10, up to 8 %
-    where it comes from repeats; without widening 80 % at the first look at 200 series alone. A
-    machine that shifts all series from day to day widens the law too. The cost of few degrees of
-    freedom: a step of 5 standard deviations in a single series is found in 93, 35 and 6 % at looks
-    1, 10 and 50 with 8 of them, and in 99, 91 and 75 % with infinitely many.
+    tails are detected, and the distribution widened, once the baselines have about 30 rows; with
+    fewer rows they raise alarms. With Student-t noise of 3 degrees of freedom: 12 to 30 % over 50
+    looks where the noise is known or is scatter and the baseline begins with 4 versions, 7 to 20 %
+    with 10, up to 8 % where it comes from repeats; without widening 80 % at the first look at 200
+    series alone. A machine that shifts all series from day to day widens the distribution too. Few
+    degrees of freedom cost power: a step of 5 standard deviations in a single series is found in
+    93, 35 and 6 % at looks 1, 10 and 50 with 8 of them, and in 99, 91 and 75 % with infinitely
+    many.
 
-    Misleads where a shift is common and small: each series is tested by itself, and 1 % in each of
-    200 series may pass in all. Read `GateResult.detectable`: a pass says no more than that.
+    Misleads where a small shift is common to many series: each series is tested alone, and 1 % in
+    each of 200 series may pass in all. A pass rules out shifts above `GateResult.detectable` only.
 
     Parameters
     ----------
     panel : Panel
         With the new version in it. Versions after it are ignored.
     version : str, optional
-        That is new; the last one by default.
+        The new version; the last one by default.
     since : array_like of int, shape (s,) or scalar, optional
-        Version from which on each baseline counts, as position in ``panel.versions``: that of the
-        calibration, or of the last step that was accepted. The first of each series by default.
+        First version of each baseline, as position in ``panel.versions``: that of the calibration,
+        or of the last accepted step. The first of each series by default.
     groups : sequence of str, shape (s,), optional
-        What to report a series under, e.g. its operator. Its own name by default.
+        Name that each series is reported under, e.g. its operator. Its own name by default.
     promised : array_like, shape (s,) or scalar, optional
         Error on the log scale that the model promised, > 0: ``log(1.05)`` for 5 %.
     reference, predictor : array_like, shape (n,), optional
-        Per row of the panel: how far the measurement and the prediction moved from the first row
-        of the series, in the error's direction, so that they add up to the change of the error.
-        By default the prediction is frozen where the panel says so, and it is unknown elsewhere.
+        Per row of the panel: the changes of the measurement and of the prediction since the first
+        row of the series, in the direction of the error, so that they add up to its change. By
+        default the prediction is frozen where the panel says so, and unknown elsewhere.
     margin : float
         Shift on the log scale that does not matter: ``log(1.02)`` for 2 %. The test is then
-        whether the shift is larger, not whether there is one.
+        whether the shift is larger than the margin.
     look : int, optional
-        Which look at this gate it is, 1 for the first. By default the number of versions since
+        Number of this look at the gate, 1 for the first. By default the number of versions since
         the first one of the panel, the careful choice.
     alpha : float
         Probability of any false alarm over all looks.
@@ -308,8 +312,8 @@ def check(
     Raises
     ------
     InputError
-        An unknown version, the first version (nothing came before), no series in the new version,
-        arrays of the wrong length, or values out of range.
+        The version is unknown, is the first one or has no series; arrays have the wrong length, or
+        values are out of range.
 
     References
     ----------
@@ -324,8 +328,8 @@ def check(
     ...     clusters=np.arange(2), starts=np.array([0, 4, 8]), version=np.tile(np.arange(4), 2),
     ...     error=np.array([0.0, 0.011, -0.005, -0.7, 0.0, 0.004, -0.009, 0.006]),
     ...     sd=np.full(8, 0.01), noise_df=np.full(2, 20.0), frozen_at_first=True)
-    >>> found = check(panel, look=1)
-    >>> found.outcome, found.verdict.tolist(), found.releases(0), found.moved_by[0]
+    >>> result = check(panel, look=1)
+    >>> result.outcome, result.verdict.tolist(), result.releases(0), result.moved_by[0]
     ('regression', ['error grew', 'as before'], '1.2 to 1.3', 'reference')
     """
     at = as_position(panel, version)
@@ -336,8 +340,8 @@ def check(
     changes = shifts(panel, first, at)
     if np.isnan(changes.new).all():
         raise InputError(
-            f"no series was validated under version {panel.versions[at]}: nothing can be checked. "
-            "Name another version, or add its validations."
+            f"no series was validated under version {panel.versions[at]}. Name another version, or "
+            "add its validations."
         )
     law = fit_law(changes.t, changes.t_df, changes.weights)
     p = p_values(changes.shift, changes.se, changes.df, margin=margin, law=law)
@@ -390,17 +394,17 @@ def since_last_step(
 ) -> NDArray[np.int64]:
     """Return where baselines begin if every step that the gate would have found was accepted.
 
-    The gate is replayed, one look at each version before ``version``; a series that moved begins
-    its baseline anew at the version at which it did. A history that was never checked may hold
-    steps: without this they are taken for noise of the baseline, and hide new ones.
+    The gate is replayed, one look at each version before ``version``. A series that shifted starts
+    a new baseline at that version. A history that was never checked may contain steps; without this
+    they would count as noise of the baseline and hide new steps.
 
     Parameters
     ----------
     panel : Panel
     version : str, optional
-        That is to be checked; the last one by default. It and later ones are not looked at.
+        The version to check; the last one by default. It and later ones are ignored.
     since : array_like of int, shape (s,) or scalar, optional
-        Version from which on the baselines count in any case, as for `check`.
+        Earliest version of the baselines, as for `check`.
     margin, alpha : float
         As for `check`.
 

@@ -37,8 +37,8 @@ __all__ = ["Recalibration", "ValidationCheck", "check_validation", "recalibrate"
 
 Floats = NDArray[np.float64]
 
-#: What the new error of a group was judged by, by code.
-_JUDGED = ("not judged", "other series", "other versions")
+#: Held-out data that the new error of a group was evaluated on, by code.
+_EVALUATED = ("not judged", "other series", "other versions")
 
 
 _GROUPS = Rows(
@@ -83,19 +83,20 @@ class Recalibration(Document):
     groups : tuple of str
         In order of appearance.
     factor, low, high : ndarray
-        What predictions are multiplied by, and its interval; bounds are NaN where one row is all.
+        Factor to multiply predictions by, and its interval; the bounds of a single row are NaN.
     level : float
         Nominal coverage of the interval.
     old_error, new_error : ndarray
-        Root mean square of the log error as it is, and with a factor that has not seen the series
-        (or, in a group of one series, the version) that it is judged on; NaN where not judged.
+        Root mean square of the log error without a new factor, and with a factor fitted without
+        the evaluated series (in a group of one series: without the evaluated version). NaN if not
+        evaluated.
     old_bias : ndarray
-        Mean log error as it is.
+        Mean log error without a new factor.
     judged_by : ndarray of str
         ``"other series"``, ``"other versions"`` or ``"not judged"``.
     n_series, n_rows : ndarray of int
     old_total, new_total : float
-        Root mean square over all series of groups that were judged; NaN where none was.
+        Root mean square over all series of evaluated groups; NaN if there are none.
     """
 
     KEYS: ClassVar = ("level", "old_total", "new_total", _Groups())
@@ -116,7 +117,7 @@ class Recalibration(Document):
 
     @property
     def helps(self) -> NDArray[np.bool_]:
-        """Whether the new factor makes the error of a group smaller; False where not judged."""
+        """Whether the new factor reduces the error of a group; False if not evaluated."""
         return self.new_error < self.old_error
 
 
@@ -132,25 +133,25 @@ def recalibrate(
     .. math:: f_g = \exp\Big(-\frac{1}{|g|} \sum_{i \in g} \bar e_i\Big), \qquad
               \text{corrected} = f_g \cdot \text{predicted}
 
-    with the mean error of each series over its versions since the last step; every series weighs
-    the same. The new error of series i is judged with the factor of the other series of its group
-    (in a group of one series: of each version, with the factor of the other versions), so that it
-    is that of a series that was not seen. The interval of the factor is a Student t over series
-    (over versions in a group of one).
+    with the mean error of each series over its versions since the last step; every series has the
+    same weight. The new error of series i is computed with the factor of the other series of its
+    group, so that it is the error of a held-out series. In a group of one series, versions take the
+    place of series. The interval of the factor is a Student t over series (over versions in a group
+    of one).
 
-    Valid where series of a group moved together and versions since the step are alike. Misleads
-    where one series of a group moved and the others did not: the factor spoils those, which
-    ``helps`` shows; group more finely then. Versions of one series share the noise of what they
-    have in common, so "other versions" flatters.
+    Valid if the series of a group shifted together and the versions since the step are similar.
+    Misleads if one series of a group shifted and the others did not: the factor then makes the
+    others worse, which ``helps`` shows. Use smaller groups in that case. Versions of one series
+    have correlated noise, so the new error evaluated on "other versions" is too small.
 
     Parameters
     ----------
     panel : Panel
     groups : sequence of str, shape (s,), optional
-        Kernel class of each series, say. Each series by itself by default.
+        Group of each series, e.g. its kernel class. Each series is a group by default.
     since : array_like of int, shape (s,) or scalar, optional
-        Version from which on errors count, as position in ``panel.versions``: the release that
-        was blamed. All rows by default.
+        First version whose errors count, as position in ``panel.versions``: the release
+        responsible for the step. All rows by default.
     level : float
 
     Returns
@@ -160,8 +161,8 @@ def recalibrate(
     Raises
     ------
     InputError
-        Names or positions of the wrong number, a level not between 0 and 1, or a group without a
-        validation since then.
+        The number of names or positions is wrong, the level is not between 0 and 1, or a group has
+        no validation since then.
 
     Examples
     --------
@@ -170,10 +171,10 @@ def recalibrate(
     ...     clusters=np.arange(3), starts=np.array([0, 2, 4, 6]), version=np.tile([0, 1], 3),
     ...     error=np.array([0.0, 0.69, 0.02, 0.71, 0.01, 0.7]), sd=np.full(6, np.nan),
     ...     noise_df=np.zeros(3), frozen_at_first=False)
-    >>> found = recalibrate(panel, groups=["Gelu"] * 3, since=1)
-    >>> found.factor.round(3).tolist(), found.old_error.round(2).tolist()
+    >>> result = recalibrate(panel, groups=["Gelu"] * 3, since=1)
+    >>> result.factor.round(3).tolist(), result.old_error.round(2).tolist()
     ([0.497], [0.7])
-    >>> found.new_error.round(3).tolist(), found.judged_by.tolist()
+    >>> result.new_error.round(3).tolist(), result.judged_by.tolist()
     ([0.012], ['other series'])
     """
     from scipy import stats
@@ -186,7 +187,7 @@ def recalibrate(
     series = panel.series
     used = panel.version >= first[series]
     error, i = panel.error[used], series[used]
-    # Only series with a row count; `of` numbers those of each group.
+    # Only series with rows since then; `of` is the group of each.
     counted, i = np.unique(i, return_inverse=True)
     of = np.array([number[label] for label in labels], dtype=np.int64)[counted]
     n_series = np.bincount(of, minlength=len(names))
@@ -194,7 +195,7 @@ def recalibrate(
         missing = [names[g] for g in np.flatnonzero(n_series == 0)[:3]]
         raise InputError(
             f"no validation since the last step in {int((n_series == 0).sum())} of {len(names)} "
-            f"groups: {', '.join(missing)}. Leave these out or let them begin earlier."
+            f"groups: {', '.join(missing)}. Leave these groups out, or give an earlier since=."
         )
     rows = np.bincount(i)
     mean = np.bincount(i, error) / rows
@@ -212,7 +213,7 @@ def recalibrate(
     judged = np.where(n_series > 1, 1, np.where(n_rows > 1, 2, 0))
     seen = judged[of] > 0
 
-    # One series: its rows are what scatters.
+    # In a group of one series, the scatter is that of its rows.
     n = np.where(n_series > 1, n_series, n_rows)
     about_series = np.bincount(of, (mean - bias[of]) ** 2)
     about_rows = np.bincount(of[i], (error - bias[of[i]]) ** 2, minlength=len(names))
@@ -228,7 +229,7 @@ def recalibrate(
         old_error=np.sqrt(np.bincount(of, old) / n_series),
         new_error=np.sqrt(np.bincount(of, new) / n_series),
         old_bias=bias,
-        judged_by=np.array(_JUDGED, dtype=object)[judged],
+        judged_by=np.array(_EVALUATED, dtype=object)[judged],
         n_series=n_series,
         n_rows=n_rows,
         old_total=float(np.sqrt(old[seen].mean())) if seen.any() else np.nan,
@@ -238,7 +239,7 @@ def recalibrate(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ValidationCheck(Shown, Document):
-    """What a gate says of a new version.
+    """The check of a new version.
 
     Attributes
     ----------
@@ -246,7 +247,7 @@ class ValidationCheck(Shown, Document):
     recalibration : Recalibration or None
         New correction factors where they were asked for.
     notes : tuple of str
-        What a reader should know of the tables.
+        Remarks on the tables.
     """
 
     SCHEMA: ClassVar = "errcomp.half-life-check/1"
@@ -258,7 +259,14 @@ class ValidationCheck(Shown, Document):
     notes: tuple[str, ...]
 
     def view(self) -> Report:
-        """Return what people see of it."""
+        """Return the report of the check.
+
+        Examples
+        --------
+        >>> old = History({"version": [f"1.{i}" for i in range(8)], "measured": [4.0, 4.1] * 4})
+        >>> check_validation(old, {"version": ["1.8"], "measured": [8.0]}).view().title
+        'Is the model still valid at 1.8?'
+        """
         from errcomp.halflife.view.check import check_view
 
         return check_view(self)
@@ -276,9 +284,9 @@ def check_validation(
 ) -> ValidationCheck:
     """Check a new version against a history of validations.
 
-    Each series is compared with what it was since its last step: see `errcomp.halflife.gate.check`.
-    The probability of any false alarm, over all series and all versions that the gate ever looks
-    at, is at most `alpha`.
+    Each series is compared with its values since its last step: see `errcomp.halflife.gate.check`.
+    The probability of any false alarm, over all series and all versions that are ever checked, is
+    at most `alpha`.
 
     Parameters
     ----------
@@ -287,16 +295,15 @@ def check_validation(
         Validations of a version that the history does not have; of several, the last is checked
         and the others count as history.
     by : str or sequence of str
-        Keys to report series by, e.g. ``kernel_class``: who is to blame. Each series by itself
-        otherwise.
+        Keys to report series by, e.g. ``kernel_class``. Each series alone otherwise.
     error : float, optional
-        The error that the model promised, as a fraction: an error that grew but is still within it
-        is no regression. Without it every growth beyond noise (and margin) is one.
+        The error that the model promised, as a fraction. A larger error that is still within the
+        promise is not a regression. Without a promise, any growth beyond noise (and margin) is.
     margin : float
         Growth that does not matter, as a fraction.
     alpha : float
     recalibrated : bool
-        Also fit new correction factors by group, and judge them.
+        Also fit new correction factors by group, and evaluate them.
 
     Returns
     -------
@@ -305,7 +312,7 @@ def check_validation(
     Raises
     ------
     InputError
-        The new table has no version that the history lacks, or no series of it; or as
+        The new table has no new version, or no series of the history; or as
         `errcomp.halflife.gate.check`.
 
     Examples
@@ -313,8 +320,8 @@ def check_validation(
     >>> versions = [f"1.{i}" for i in range(8)]
     >>> old = History({"version": versions, "op": ["Gelu"] * 8, "measured": [4.0, 4.1] * 4})
     >>> new = History({"version": ["1.8"], "op": ["Gelu"], "measured": [8.0]})
-    >>> found = check_validation(old, new)
-    >>> found.result.outcome, found.result.names
+    >>> checked = check_validation(old, new)
+    >>> checked.result.outcome, checked.result.names
     ('regression', ('Gelu',))
     """
     table = new if isinstance(new, History) else History(new)
@@ -322,9 +329,9 @@ def check_validation(
     without = tuple(f"{d.n:,} new validations left out: {d.reason}" for d in table.dropped)
     if not fresh:
         raise InputError(
-            f"{_prefix(table)}the history has all versions of the new table "
-            f"({'; '.join([describe_names(table.versions), *without])}). Give validations of "
-            "another version."
+            f"{_prefix(table)}the history already has all versions of the new table "
+            f"({'; '.join([describe_names(table.versions), *without])}). Give validations of a new "
+            "version."
         )
     both = _joined(history, table, fresh)
     last = max(fresh, key=both.versions.index)
@@ -334,7 +341,7 @@ def check_validation(
     if later:
         raise InputError(
             f"{_prefix(table)}{last} comes before {describe_names(later)} of the history (ordered "
-            f"by {both.order_by}). Only a version after all others can be checked."
+            f"by {both.order_by}). Only the latest version can be checked: give a later version."
         )
     panel_data = panel_of(both)
     panel, changes = panel_data.panel, moved(panel_data)
@@ -365,17 +372,17 @@ def _joined(history: History, new: History, fresh: Sequence[str]) -> History:
 
     if history.unit != new.unit:
         raise InputError(
-            f"{_prefix(new)}its unit is {new.unit}, that of the history {history.unit}. Give both "
-            "the same."
+            f"{_prefix(new)}the unit is {new.unit}, but {history.unit} in the history. Convert one "
+            "of them."
         )
     frames = []
     for table in (history, new):
         frame = to_eager(table.native).to_polars()[table.positions]
-        # As they were read: one of them may write dates with an offset, the other without.
+        # Parsed dates: one of the tables may write dates with an offset, the other without.
         dates = {"date": table.date, "released": table.released}
         known = {name: pl.Series(values.astype("M8[ms]")) for name, values in dates.items()}
         frame = frame.with_columns(**{n: known[n] for n in known if n in frame.columns})
-        # The one unit of all: only one of them may have it in a column.
+        # Both have the same unit, and only one of them may have it in a column.
         frames.append(frame.drop("unit", strict=False) if history.unit else frame)
     order = [*history.versions, *fresh] if history.order_by == "order" else None
     try:
@@ -383,8 +390,8 @@ def _joined(history: History, new: History, fresh: Sequence[str]) -> History:
     except pl.exceptions.PolarsError as error:
         reason = str(error).partition("\n")[0]
         raise InputError(
-            f"{_prefix(new)}its columns are not those of the history ({reason}). Give columns of "
-            "the same names the same types."
+            f"{_prefix(new)}columns do not match those of the history ({reason}). Columns of the "
+            "same name need the same type."
         ) from error
     return History(whole, order=order, unit=history.unit, source="history and new validations")
 

@@ -1,4 +1,4 @@
-"""What a gate says of each series of a new version."""
+"""The result of a gate: a verdict on each series of a new version."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ __all__ = ["GREW", "VERDICTS", "GateResult"]
 
 Floats = NDArray[np.float64]
 
-#: What a series can be told to be; only the first one is a regression.
+#: The verdicts on a series; only the first one is a regression.
 VERDICTS = (
     "error grew",
     "moved within the promise",
@@ -95,51 +95,64 @@ class _Series(Part):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GateResult(Document):
-    """What a gate found; arrays have one value a series, on the log scale where they are errors.
+    """The result of a gate. Arrays have one value per series; errors are on the log scale.
 
     Attributes
     ----------
     version : str
-        That was checked.
+        The version that was checked.
     versions : tuple of str
         All of the panel, in order.
     names, groups : tuple of str
-        Of the series, and what they are reported under.
+        Names of the series, and names that they are reported under.
     verdict : ndarray of str
         One of `VERDICTS`.
     why : ndarray of str
-        Why a series cannot be told; empty otherwise.
+        Why a series cannot be tested; empty otherwise.
     baseline, new, shift : ndarray
-        Mean error of the baseline, new error, and their difference. NaN where there is none.
+        Mean error of the baseline, new error, and their difference; NaN if missing.
     low, high : ndarray
-        95 % interval of each shift by itself, not corrected for their number.
+        95 % interval of each shift alone, not corrected for the number of series.
     p, p_adjusted : ndarray
-        Of each shift, and corrected for the number of series; NaN where it cannot be told.
+        p-value of each shift, and corrected for the number of series; NaN if not testable.
     df : ndarray
         Degrees of freedom of the noise.
     noise : ndarray of str
-        Where it comes from: ``"repeats"``, ``"scatter"`` of the baseline or ``"none"``.
+        Source of the noise: ``"repeats"``, ``"scatter"`` of the baseline or ``"none"``.
     n_baseline : ndarray of int
-        Versions in the baseline.
+        Number of versions in the baseline.
     last : ndarray of int
-        Last version before, as position in ``versions``: what moved, moved after it. -1 without.
+        Last version before the new one, as position in ``versions``; a shift happened after it.
+        -1 if there is none.
     detectable : ndarray
-        Shift from which on this look would have found it with probability 1/2, alone.
+        Shift that this look would detect with probability 1/2 in this series alone.
     reference, predictor : ndarray
-        Parts of ``shift`` by what moved: the measurement, or the prediction. NaN where not known.
+        Parts of ``shift`` due to the measurement and to the prediction; NaN if unknown.
     moved_by : ndarray of str
-        ``"reference"``, ``"predictor"``, ``"both"``, ``"unknown"``, or ``""`` where neither
-        moved. Both may move and cancel: the error is then as before.
+        ``"reference"``, ``"predictor"``, ``"both"``, ``"unknown"``, or ``""`` if neither changed.
+        If both changed and cancel, the error is as before.
     promised : ndarray
-        Promised error; NaN where none was given.
+        Promised error; NaN without a promise.
     look : int
-        Which look of the gate it was.
+        Number of this look at the gate.
     alpha, level : float
-        Probability of a false alarm over all looks, and its part for this one.
+        Probability of a false alarm over all looks, and its part for this look.
     margin : float
         Shift that does not matter.
     law : Law
-        Law of comparisons under no change.
+        Distribution of comparisons without a change.
+
+    Examples
+    --------
+    >>> from errcomp.halflife.gate import check
+    >>> from errcomp.halflife.panel import Panel
+    >>> result = check(Panel(
+    ...     versions=("1.0", "1.1"), months=np.arange(2.0), names=("Gelu", "Conv"),
+    ...     clusters=np.arange(2), starts=np.array([0, 2, 4]), version=np.tile(np.arange(2), 2),
+    ...     error=np.array([0.0, -0.7, 0.0, 0.004]), sd=np.full(4, 0.01),
+    ...     noise_df=np.full(2, 20.0), frozen_at_first=True))
+    >>> result.outcome, result.passed
+    ('regression', False)
     """
 
     KEYS: ClassVar = (
@@ -181,7 +194,7 @@ class GateResult(Document):
 
     @property
     def outcome(self) -> str:
-        """``"regression"``, ``"pass"``, or ``"cannot be told"`` where no series could be tested."""
+        """``"regression"``, ``"pass"``, or ``"cannot be told"`` if no series could be tested."""
         if (self.verdict == GREW).any():
             return "regression"
         return "cannot be told" if np.isnan(self.p).all() else "pass"
@@ -192,15 +205,44 @@ class GateResult(Document):
         return self.outcome == "pass"
 
     def counts(self) -> dict[str, int]:
-        """Return how many series each verdict has, in the order of `VERDICTS`."""
+        """Return the number of series with each verdict, in the order of `VERDICTS`.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> from errcomp.halflife.gate.checking import check_validation
+        >>> old = ec.History({"version": [f"1.{i}" for i in range(8)], "measured": [4.0, 4.1] * 4})
+        >>> result = check_validation(old, {"version": ["1.8"], "measured": [8.0]}).result
+        >>> {verdict: n for verdict, n in result.counts().items() if n}
+        {'error grew': 1}
+        """
         return {verdict: int((self.verdict == verdict).sum()) for verdict in VERDICTS}
 
     def blamed(self) -> NDArray[np.int64]:
-        """Return the series whose error grew, the largest shift first."""
+        """Return the positions of the series whose error grew, the largest shift first.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> from errcomp.halflife.gate.checking import check_validation
+        >>> old = ec.History({"version": [f"1.{i}" for i in range(8)], "measured": [4.0, 4.1] * 4})
+        >>> result = check_validation(old, {"version": ["1.8"], "measured": [8.0]}).result
+        >>> result.blamed().tolist()
+        [0]
+        """
         grown = np.flatnonzero(self.verdict == GREW)
         return grown[np.argsort(-np.abs(self.shift[grown]), kind="stable")]
 
     def releases(self, series: int) -> str:
-        """Say between which versions a series moved, e.g. ``"1.29 to 1.30"``."""
+        """Return the versions between which a series shifted, e.g. ``"1.29 to 1.30"``.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> from errcomp.halflife.gate.checking import check_validation
+        >>> old = ec.History({"version": [f"1.{i}" for i in range(8)], "measured": [4.0, 4.1] * 4})
+        >>> check_validation(old, {"version": ["1.8"], "measured": [8.0]}).result.releases(0)
+        '1.7 to 1.8'
+        """
         before = int(self.last[series])
         return f"{self.versions[before]} to {self.version}" if before >= 0 else self.version

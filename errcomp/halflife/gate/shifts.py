@@ -1,10 +1,10 @@
 """Shifts of many series against their baselines, on arrays: size, standard error, tail, Holm.
 
-The noise of a series is that of its repeats where there are any, else the scatter of its own
-baseline. Both are judged by the baselines themselves: each row is compared with the one before it
-(with the others, where noise is scatter) as a new value is. If those comparisons scatter more than
-they should (a machine that differs from day to day, a heavy tail), the law of new comparisons is
-widened to fit them.
+The noise of a series comes from its repeats, or, without repeats, from the scatter of its own
+baseline. The baselines test both: each row is compared with the row before it (with all others,
+where noise is scatter), in the same way as a new value. If those comparisons scatter more than they
+should (a machine that differs from day to day, a heavy tail), the distribution of new comparisons
+is widened accordingly.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ Floats = NDArray[np.float64]
 #: Where the noise of a series comes from, by code.
 NOISE = ("none", "repeats", "scatter")
 
-#: Independent residuals below which a law fitted to them would be worse than the nominal one.
+#: With fewer independent residuals, a fitted distribution would be worse than the nominal one.
 _FEWEST = 30
-#: Of 2 times the log likelihood ratio: 1 normal law in 10 is widened, which costs little power,
-#: while a heavy tail that is missed costs false alarms.
+#: Threshold of 2 times the log-likelihood ratio. It widens 1 normal distribution in 10, which costs
+#: little power; a missed heavy tail would cost false alarms.
 _WIDER = 2.7
-#: Tails heavier than that of 3 degrees of freedom are steps of the baseline rather than noise.
+#: Tails heavier than those of 3 degrees of freedom are steps of the baseline rather than noise.
 _DFS = (3.0, 4.0, 6.0, 10.0, 20.0, np.inf)
 _MOST = 5_000
-#: Tail at which laws are compared: that of a few series at an early look.
+#: Tail probability at which distributions are compared: that of a few series at an early look.
 _FAR = 1e-4
-#: Degrees of freedom, over all series, below which they cannot say what scatter is prior.
+#: With fewer degrees of freedom over all series, the usual scatter is unknown.
 _TOGETHER = 100
-#: Rows of a baseline below which its scatter says too little of itself to be pulled.
+#: The scatter of a baseline with fewer rows is not pulled towards the usual one.
 _ROWS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class Law(Document):
-    """Law of comparisons under no change: a normal one, or a Student t that was fitted.
+    """Distribution of comparisons without a change: normal, or a fitted Student t.
 
     Attributes
     ----------
     scale : float
-        Its scale; 1 is what repeats or scatter promise.
+        Its scale; 1 agrees with repeats or scatter.
     df : float
         Its degrees of freedom; inf is normal.
     n : float
-        Independent residuals that it was judged by.
+        Number of independent residuals that it was tested with.
     """
 
     KEYS: ClassVar = (key("noise_scale", "scale"), key("noise_df", "df"), key("noise_n", "n"))
@@ -65,12 +65,11 @@ class Law(Document):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shifts:
-    """New value against the mean of the baseline, of each series; shape (s,) all.
+    """New value against the mean of the baseline, for each series; all of shape (s,).
 
-    ``se`` is NaN where the noise is not known (``noise`` 0), as are ``level`` without a baseline
-    and ``new`` without a new value. ``last`` is the version of the last row of the baseline, -1
-    without one. ``t``, ``t_df`` and ``weights`` are comparisons within the baselines, of any
-    length.
+    ``se`` is NaN if the noise is unknown (``noise`` 0), ``level`` without a baseline, ``new``
+    without a new value. ``last`` is the version of the last row of the baseline, -1 without a
+    baseline. ``t``, ``t_df`` and ``weights`` are comparisons within the baselines, of any length.
     """
 
     n: NDArray[np.int64]
@@ -91,7 +90,7 @@ class Shifts:
 
 
 def means(values: Floats, series: NDArray[np.int64], n: NDArray[np.int64]) -> Floats:
-    """Return the mean of the values of each series; NaN where it has none."""
+    """Return the mean of the values of each series; NaN without values."""
     total = np.bincount(series, values, minlength=len(n))
     return np.where(n > 0, total / np.maximum(n, 1), np.nan)
 
@@ -105,7 +104,7 @@ def shifts(panel: Panel, since: NDArray[np.int64], at: int) -> Shifts:
     since : ndarray of int, shape (s,)
         First version of each baseline.
     at : int
-        Version that is new.
+        The new version.
 
     Returns
     -------
@@ -128,7 +127,7 @@ def shifts(panel: Panel, since: NDArray[np.int64], at: int) -> Shifts:
     squares = np.bincount(i, residual**2, minlength=s).astype(float)
     variances = np.bincount(i, row_sd**2, minlength=s).astype(float)
     repeats = (panel.noise_df > 0) & (n > 0) & ~np.isnan(variances)
-    # Equal values have a scatter of rounding only.
+    # Equal values scatter by rounding only.
     flat = squares <= n * (1e-12 * np.maximum(1.0, np.abs(level))) ** 2
     scatter = ~repeats & (n > 1) & ~flat
     prior = _prior_of(squares, n, scatter)
@@ -136,7 +135,7 @@ def shifts(panel: Panel, since: NDArray[np.int64], at: int) -> Shifts:
     variance, scatter_df = _shrunk(prior, squares, n - 1, n)
     var = np.where(repeats, sd_new**2 + variances / count**2, np.nan)
     var = np.where(scatter, variance * (1 + 1 / count), var)
-    # An estimate of no noise at all tells of rounding; only noise that was given may be none.
+    # An estimated noise of 0 is an effect of rounding; only a given noise may be 0.
     known = (repeats & ((var > 0) | np.isinf(panel.noise_df) | np.isnan(new))) | scatter
     df = np.where(repeats, panel.noise_df, scatter_df)
     by_repeats = _neighbours(i, x, row_sd, known & repeats, panel.noise_df)
@@ -163,9 +162,9 @@ def _neighbours(
     known: NDArray[np.bool_],
     noise_df: Floats,
 ) -> Floats:
-    """Compare each row of a baseline with the one before it; return t, df and weights.
+    """Compare each row of a baseline with the row before it; return t, df and weights.
 
-    A step that was not accepted is then one outlier, and not as many as the baseline has rows.
+    A step that was not accepted then causes a single outlier instead of one per row.
     """
     variance = row_sd[1:] ** 2 + row_sd[:-1] ** 2
     used = (i[1:] == i[:-1]) & known[i[1:]]
@@ -195,7 +194,7 @@ def _leave_one_out(
 
 @dataclass(frozen=True, slots=True)
 class _Prior:
-    """Scatter that is usual over series, how many df it counts for, and the most there are."""
+    """The usual scatter over series, the degrees of freedom it counts for, and their maximum."""
 
     variance: float
     df: float
@@ -213,7 +212,7 @@ def _prior_of(squares: Floats, n: NDArray[np.int64], scatter: NDArray[np.bool_])
 def _shrunk(
     prior: _Prior, squares: Floats, df: NDArray[Any], n: NDArray[np.int64]
 ) -> tuple[Floats, Floats]:
-    """Pull scatter of baselines of n rows towards what is usual; return variances and df."""
+    """Pull the scatter of baselines of n rows towards the usual one; return variances and df."""
     prior_df = np.where(n >= _ROWS, prior.df, 0.0)
     total = prior_df + np.maximum(df, 0.0)
     variance = (prior_df * prior.variance + squares) / np.where(total > 0, total, 1)
@@ -221,7 +220,7 @@ def _shrunk(
 
 
 def _known_sd(panel: Panel, series: NDArray[np.int64]) -> Floats:
-    """Return the noise of each row; that of the noisiest row of its series where it has none."""
+    """Return the noise of each row; if missing, that of the noisiest row of its series."""
     sd = np.where(panel.noise_df[series] > 0, panel.sd, np.nan)
     most = np.full(panel.n_series, -np.inf)
     np.fmax.at(most, series, sd)
@@ -230,13 +229,13 @@ def _known_sd(panel: Panel, series: NDArray[np.int64]) -> Floats:
 
 
 def fit_law(t: Floats, df: Floats, weights: Floats) -> Law:
-    r"""Fit the law of comparisons under no change to those within the baselines.
+    r"""Fit the distribution of comparisons without a change to those within the baselines.
 
-    Student t of scale s, with the degrees of freedom of the noise's tail and of its estimate:
+    A Student t of scale s, with the degrees of freedom of the noise's tail and of its estimate:
 
     .. math:: t_i / s \sim t(\nu_i'), \qquad 1 / \nu_i' = 1 / \nu + 1 / d_i
 
-    by maximum likelihood, if twice the gain over the nominal law (s = 1, ν = ∞) exceeds 2.7.
+    by maximum likelihood, if twice the gain over the nominal one (s = 1, ν = ∞) exceeds 2.7.
 
     Parameters
     ----------
@@ -269,13 +268,13 @@ def fit_law(t: Floats, df: Floats, weights: Floats) -> Law:
 
 
 def _is_wider(law: Law, df: float) -> bool:
-    """Say whether a law reaches further than the nominal one, where it decides."""
+    """Say whether a distribution has a heavier tail than the nominal one."""
     reach = law.scale * stats.t.isf(_FAR, _with_tail(np.array([df]), law)[0])
     return bool(reach > stats.t.isf(_FAR, df))
 
 
 def _likelihood(squared: Floats, inverse: Floats, w: Floats, variance: float) -> float:
-    """Return the log likelihood of Student t of 1 / inverse degrees of freedom."""
+    """Return the log-likelihood of a Student t with 1 / inverse degrees of freedom."""
     x = squared / variance
     some = inverse > 0
     df = 1 / np.where(some, inverse, 1.0)
@@ -296,9 +295,9 @@ def _with_tail(df: Floats, law: Law) -> Floats:
 
 
 def _tail(size: Floats, df: Floats, law: Law) -> Floats:
-    """Return the probability of a comparison beyond a size, on one side, under no change.
+    """Return the one-sided probability of a comparison beyond a size, without a change.
 
-    Never less than the noise says by itself.
+    Never less than the nominal probability.
     """
     nominal = stats.t.sf(size, df)
     return np.maximum(nominal, stats.t.sf(size / law.scale, _with_tail(df, law)))
@@ -309,19 +308,19 @@ def p_values(shift: Floats, se: Floats, df: Floats, *, margin: float, law: Law) 
 
     .. math:: p = \bar F\Big(\frac{|d| - m}{s}\Big) + \bar F\Big(\frac{|d| + m}{s}\Big)
 
-    which is exact where the true shift is as large as the margin m, and the two-sided p without.
+    which is exact if the true shift equals the margin m, and the two-sided p without a margin.
 
     Parameters
     ----------
     shift, se, df : ndarray, shape (s,)
-        se 0 is no noise at all.
+        An se of 0 is exact.
     margin : float
     law : Law
 
     Returns
     -------
     ndarray, shape (s,)
-        NaN where a shift or its standard error is.
+        NaN if a shift or its standard error is NaN.
     """
     size = np.abs(shift)
     noisy = se > 0
@@ -332,14 +331,14 @@ def p_values(shift: Floats, se: Floats, df: Floats, *, margin: float, law: Law) 
 
 
 def critical(df: Floats, alpha: float, law: Law) -> Floats:
-    """Return the comparison that is beyond with probability alpha on both sides; NaN without df."""
+    """Return the two-sided critical value at alpha; NaN without degrees of freedom."""
     known = np.where(df > 0, df, np.nan)
     nominal = stats.t.isf(alpha / 2, known)
     return np.maximum(nominal, law.scale * stats.t.isf(alpha / 2, _with_tail(known, law)))
 
 
 def holm_adjusted(p: NDArray[Any]) -> Floats:
-    """Adjust p-values for their number (Holm), where NaN is no test.
+    """Adjust p-values for their number by Holm's method; NaN is a series without a test.
 
     Examples
     --------

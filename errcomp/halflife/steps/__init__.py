@@ -1,7 +1,7 @@
 r"""Which release moved the error, and by how much: change points in short, noisy series.
 
-Detection is tested where most tools are weakest: 6 to 200 values, of which most have no step.
-See `find_steps` for the method and its measured rates.
+Detection is tested where most tools are weakest: series of 6 to 200 values, most without a step.
+See `find_steps` for the method and its simulated rates.
 """
 
 from __future__ import annotations
@@ -31,32 +31,33 @@ def find_steps(
     min_segment: int = 2,
     labels: Sequence[str] | None = None,
 ) -> Steps:
-    r"""Find steps of the mean in one series, with a stated rate of false alarms.
+    r"""Find steps of the mean in one series, with a stated false-alarm rate.
 
-    The mean is constant but for steps; the noise is independent, of one variance. Every admissible
-    split at k, and every interval [i, j) against all other values, is a contrast with
+    The mean is constant except for steps; the noise is independent, with one variance. Every
+    admissible split at k, and every interval [i, j) against all other values, is a contrast with
 
     .. math:: t^2 = \frac{B}{s^2}, \qquad
               B = \frac{(\bar x_{in} - \bar x_{out})^2}{1/W_{in} + 1/W_{out}}, \qquad
               s^2 = \frac{\nu_0 \sigma_0^2 + S - B}{\nu_0 + n - 2}
 
     where W are sums of weights, S the squares about the mean, and :math:`\sigma_0^2` the variance
-    known from repeats with :math:`\nu_0` degrees of freedom (none where ``sd`` is not given). The
-    statistic of the series is the largest :math:`-\ln p` of these t-tests; intervals, which are
-    many, pay :math:`\ln(7/3 \cdot \text{intervals} / \text{splits})`. Its distribution without a
-    step is free of mean and variance and was simulated for 4 to 400 values and
-    :math:`\nu_0` from 0 to endless. Values beyond 3 robust standard deviations (1.4826 median
-    absolute deviations) are first pulled back to there, or to their nearer neighbour if that is
-    beyond too: one bad run is no step. Where a step is found, the parts are searched at the share
-    of alpha that their length has, and every step must pass a t-test between its two levels.
+    of repeats with :math:`\nu_0` degrees of freedom (0 without ``sd``). The statistic of the series
+    is the largest :math:`-\ln p` of these t-tests. Intervals are numerous and pay a penalty of
+    :math:`\ln(7/3 \cdot \text{intervals} / \text{splits})`. The distribution of the statistic
+    without a step does not depend on mean and variance; it was simulated for 4 to 400 values and
+    :math:`\nu_0` from 0 to infinity. Values beyond 3 robust standard deviations (1.4826 median
+    absolute deviations) are first pulled back to that limit, or to their nearer neighbour if that
+    is beyond it, too: one bad run is not a step. If a step is found, both parts are searched with a
+    share of alpha proportional to their length. Every step must pass a t-test between its levels.
 
-    The set of places holds 95 % of the posterior over all places between the neighbouring steps
-    (all alike beforehand); the interval of the size is that of the mixture of Student t over them.
+    The set of positions holds 95 % of the posterior over all positions between the neighbouring
+    steps (with a uniform prior). The interval of the size is that of the mixture of Student t over
+    them.
 
-    Valid for independent noise near normal. Series in per cent in which a step is found at
-    alpha = 5 % although there is none, simulated (10,000 series each, 3,000 from 100 on; SE 0.2 and
-    0.4). For normal noise the rate is 5 % within simulation error at every n from 4 to 230, whether
-    the noise is known or not.
+    Valid for independent noise that is nearly normal. The table has the per cent of series with a
+    false step at alpha = 5 %, simulated (10,000 series each, 3,000 for n of 100 and more; standard
+    error 0.2 and 0.4). For normal noise the rate is 5 % within simulation error at every n from 4
+    to 230, with known and unknown noise.
 
     ====  ======  ====  =======  ==============  ============  ================
     n     normal  t3    Laplace  log-normal 0.5  log-normal 1  autocorrelated
@@ -70,13 +71,15 @@ def find_steps(
     200   5.0     11    8.1      15              53            39
     ====  ======  ====  =======  ==============  ============  ================
 
-    (log-normal: sigma of the logarithm; autocorrelated: normal, 0.3 from one value to the next.)
-    **Misleads** where noise is autocorrelated, or skewed and long: then take a smaller alpha. Exact
-    permutation and rank tests keep their rate under any independent noise, but find next to no
-    short interval: 7 % of those of two values at 3 sigma and n = 20, where this finds a third.
+    (log-normal: sigma of the logarithm; autocorrelated: normal, 0.3 between neighbours.)
+    **Misleads** if noise is autocorrelated, or skewed with long tails: use a smaller alpha. Exact
+    permutation and rank tests keep their rate under any independent noise, but detect almost no
+    short intervals: 7 % of those of two values at 3 sigma and n = 20, where this method detects a
+    third.
 
-    Series in per cent in which a step is found, noise unknown; a step of 3 or 5 standard deviations
-    of one value anywhere, or up for some values and down again:
+    The next table has the per cent of series in which a true step is detected, with unknown noise:
+    a step of 3 or 5 standard deviations of one value anywhere, or up for some values and down
+    again:
 
     ===  ======  ========  ==================  ==================  ==================
     n    3 sd    5 sd      2 values, 3 (5) sd  3 values, 3 (5) sd  4 values, 3 (5) sd
@@ -88,43 +91,44 @@ def find_steps(
     40   99      100       36 (94)             73 (100)            91 (100)
     ===  ======  ========  ==================  ==================  ==================
 
-    Splits alone would find 88 instead of 84 % at n = 12, and next to no interval. With noise known
-    from 20 degrees of freedom it is 96 %. In about 5 % of the series with one true step a second is
-    reported. Given that a step of 3 sd is found, the set of places holds the true one in 97 to
-    99 % (places are discrete, so more than 95 % is unavoidable), and the interval of the size
-    holds the true one in 93 to 96 %; of 2 sd at n = 8 in 91 %, as only the larger ones are found.
+    Splits alone would detect 88 instead of 84 % at n = 12, and almost no intervals. With noise
+    known from 20 degrees of freedom it is 96 %. In about 5 % of the series with one true step, a
+    second one is reported. If a step of 3 sd is detected, the set of positions covers the true one
+    in 97 to 99 % (positions are discrete, so the coverage exceeds 95 %), and the interval of the
+    size covers the true size in 93 to 96 %. For 2 sd at n = 8 it is 91 %, because only larger steps
+    are detected.
 
-    A step within the last ``min_segment - 1`` versions cannot be told from a bad run yet, and one
-    just before is found only if it is large (``smallest_end``). Series that jump up and down
-    throughout look like noise.
+    A step within the last ``min_segment - 1`` versions is not distinguishable from a bad run yet,
+    and a step just before is detected only if it is large (``smallest_end``). Series that jump up
+    and down throughout look like noise.
 
     Parameters
     ----------
     values : array_like, shape (n,)
-        In order of versions: log errors, or anything whose noise is alike throughout.
+        In order of versions: log errors, or other values with constant noise.
     sd : array_like, shape () or (n,), optional
         Standard deviation of the values due to noise, from repeats.
     df : float
-        Degrees of freedom behind ``sd``; inf where it is exact. It replaces the scatter of the
-        series in proportion; repeats that miss a part of the noise make false alarms (see
+        Degrees of freedom of ``sd``; inf if it is exact. They set its weight relative to the
+        scatter of the series. Repeats that miss a part of the noise cause false alarms (see
         ``Steps.noise_ratio``).
     alpha : float
-        Rate of false alarms per series. Of many series look at ``Steps.p`` of all together.
+        False-alarm rate per series. For many series, correct the values of ``Steps.p``.
     min_segment : {2, 3, 4}
         Fewest versions between steps.
     labels : sequence of str, optional
-        Names of the versions; positions where not given.
+        Names of the versions; their positions by default.
 
     Returns
     -------
     Steps
-        Refused, with the reason, where there are fewer than ``2 * min_segment`` values.
+        Refused, with the reason, for fewer than ``2 * min_segment`` values.
 
     Raises
     ------
     InputError
-        Values or sd are not finite or of unlike lengths, sd is not positive or comes without df,
-        alpha is not between 0 and 1, or min_segment is not tabulated.
+        Values or sd are not finite or differ in length, sd is not positive or has no df, alpha is
+        not between 0 and 1, or min_segment is not tabulated.
 
     References
     ----------
@@ -136,19 +140,18 @@ def find_steps(
 
     Examples
     --------
-    >>> found = find_steps([0.00, 0.01, -0.01, 0.00, 0.21, 0.19, 0.20, 0.21])
-    >>> (step,) = found.steps
+    >>> (step,) = find_steps([0.00, 0.01, -0.01, 0.00, 0.21, 0.19, 0.20, 0.21]).steps
     >>> step.at, round(step.size, 4), [round(end, 3) for end in (step.size_low, step.size_high)]
     (4, 0.2025, [0.187, 0.218])
     >>> find_steps([0.00, 0.01, -0.01, 0.00, 0.01, 0.02, -0.01, 0.01]).steps
     ()
     >>> print(find_steps([0.1, 0.2]).refused)
-    2 values: two levels of 2 need 4 at least
+    2 values: a search for steps needs at least 4 (2 before and 2 after a step)
     """
     x, spread = _checked(values, sd, df)
     names = [str(i) for i in range(len(x))] if labels is None else [str(label) for label in labels]
     if len(names) != len(x):
-        raise InputError(f"labels must be {len(x)}, one a value, got {len(names)}.")
+        raise InputError(f"labels must be {len(x)} names, one per value, got {len(names)}.")
     at = np.arange(len(x))
     return steps_in(
         x, spread, np.array([0, len(x)]), np.array([float(df)]), names, at, alpha, min_segment
@@ -158,15 +161,15 @@ def find_steps(
 def find_steps_of(panel: Panel, *, alpha: float = 0.05, min_segment: int = 2) -> list[Steps]:
     """Find the steps of every series of a panel: `find_steps`, for all series at once.
 
-    The noise of a series is known where all of its values have a standard deviation and these have
-    degrees of freedom. One in 1 / alpha of the series without a step is a false alarm; of thousands
-    of series control the share of false ones by `Steps.p` (e.g. Benjamini and Hochberg).
+    The noise of a series is known if all of its values have a standard deviation with degrees of
+    freedom. A share alpha of the series without a step raises a false alarm. For thousands of
+    series, control the share of false steps by `Steps.p` (e.g. with Benjamini and Hochberg).
 
     Parameters
     ----------
     panel : Panel
     alpha : float
-        Rate of false alarms per series.
+        False-alarm rate per series.
     min_segment : {2, 3, 4}
         Fewest versions between steps.
 
@@ -202,10 +205,10 @@ def find_steps_of(panel: Panel, *, alpha: float = 0.05, min_segment: int = 2) ->
     if len(bad):
         where = describe_rows(bad.tolist())
         raise InputError(
-            f"panel.error must be finite, got {panel.error[bad[0]]} in {where}: leave out failed "
+            f"panel.error must be finite, got {panel.error[bad[0]]} in {where}. Leave out failed "
             "validations."
         )
-    # Noise is unknown unless all values of a series have one.
+    # The noise of a series is unknown unless all of its values have one.
     measured = np.isfinite(panel.sd) & (panel.sd > 0)
     known = np.logical_and.reduceat(measured, panel.starts[:-1]) & (panel.noise_df > 0)
     return steps_in(
@@ -230,7 +233,7 @@ def steps_in(
     alpha: float,
     min_segment: int = 2,
 ) -> list[Steps]:
-    """Find the steps of series end to end (see `Batch`); too short ones are refused."""
+    """Find the steps of series end to end (see `Batch`); series that are too short are refused."""
     _check_options(alpha, min_segment)
     lengths = np.diff(starts)
     long = lengths >= 2 * min_segment
@@ -249,32 +252,34 @@ def _check_options(alpha: float, min_segment: int) -> None:
     if isinstance(min_segment, bool) or min_segment not in segments_tabulated():
         known = ", ".join(map(str, segments_tabulated()))
         raise InputError(
-            f"min_segment must be one of {known}, for which false alarms are known, got "
+            f"min_segment must be one of {known} (with a known false-alarm rate), got "
             f"{min_segment!r}."
         )
 
 
 def _checked(values: ArrayLike, sd: ArrayLike | None, df: float) -> tuple[Floats, Floats]:
-    """Return the values and their standard deviations, 1 where unknown."""
+    """Return the values and their standard deviations, 1 if unknown."""
     x = vector(values, "values")
     if isinstance(df, bool) or not isinstance(df, (int, float)) or not df >= 0:
         raise InputError(f"df must be 0 or more, got {df!r}.")
     if (sd is None) != (df == 0):
         raise InputError(
-            f"sd and df belong together, got sd={'None' if sd is None else 'given'}, df={df:g}: "
-            "give the degrees of freedom of the repeats behind sd (inf where it is exact)."
+            f"sd and df must be given together, got sd={'None' if sd is None else 'given'}, "
+            f"df={df:g}. df is the degrees of freedom of sd (inf if it is exact)."
         )
     if sd is None:
         return x, np.ones(len(x))
     spread = _floats(sd, "sd")
     if spread.shape not in ((), x.shape):
-        raise InputError(f"sd must be one number or {len(x)}, one a value, got {spread.shape}.")
+        raise InputError(
+            f"sd must be one number or {len(x)} (one per value), got shape {spread.shape}."
+        )
     spread = np.broadcast_to(spread, x.shape)
     bad = np.flatnonzero(spread <= 0)
     if len(bad):
         where = describe_rows(bad.tolist())
         raise InputError(
-            f"sd must be positive, got {spread[bad[0]]:g} in {where}: leave it out where it is "
+            f"sd must be positive, got {spread[bad[0]]:g} in {where}. Leave it out where it is "
             "unknown."
         )
     return x, spread

@@ -1,8 +1,8 @@
-"""Was it the release, or the machine? Steps over the dates of validation, and what moved at them.
+"""Was it the release or the environment? Steps by date of validation, and their causes.
 
-A history tells software and environment apart only where versions were validated more than once:
-what moves while the version stays is not the release. *Environment* is everything that has no
-version in the table: machine, settings, drivers, the script that measures.
+A history distinguishes software from environment only if versions were validated more than once: a
+change without a new version is not caused by the release. *Environment* is everything without a
+version in the table: machine, settings, drivers, the measuring script.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from errcomp.tables import History
 __all__ = ["Attribution", "Verdict", "attribute_steps", "attribute_steps_of"]
 
 
-# What there is to tell software from environment: versions validated more than once.
+# Evidence to distinguish software from environment: versions validated more than once.
 
 
 _LEVEL = 0.95
 _ENOUGH_DF = 3
-# A re-run has moved beyond this many standard deviations of a difference.
+# A re-run has changed if it differs by more than this many standard deviations of a difference.
 MOVED = 3.0
 
 
@@ -46,7 +46,7 @@ class Series(NamedTuple):
 
 
 class SameVersion(NamedTuple):
-    """How far versions validated on both sides of a step moved."""
+    """The change of versions validated on both sides of a step."""
 
     moved: float
     low: float
@@ -60,7 +60,7 @@ class SameVersion(NamedTuple):
 
 
 class Pairs(NamedTuple):
-    """Successive validations of one version in one series: when and where, and how far it moved."""
+    """Successive validations of a version in a series: when, on which machine, and their change."""
 
     series: NDArray[Any]
     machine: NDArray[Any]
@@ -77,7 +77,7 @@ def by_series(
 ) -> list[Series]:
     """Order the validations of each series by date; those of one date and version are repeats."""
     (names, where), (versions, codes), (_, machines) = columns.values()
-    # One version after the other where a date has several, the one seen first elsewhere first.
+    # Several versions of a date follow each other in the order of their first dates.
     first = np.full(len(versions), len(x))
     by_date = np.argsort(date, kind="stable")
     np.minimum.at(first, codes[by_date], np.arange(len(x)))
@@ -92,8 +92,8 @@ def by_series(
         firsts = rows[starts]
         if len(np.unique(machines[rows])) > 1:
             raise InputError(
-                f"series {str(names[where[firsts[0]]])!r} is on several machines: make each of "
-                "them a series of its own."
+                f"series {str(names[where[firsts[0]]])!r} is on several machines. Make it a "
+                "separate series on each machine."
             )
         name, machine = str(names[where[firsts[0]]]), int(machines[firsts[0]])
         records.append((name, machine, versions[codes[firsts]], date[firsts], value))
@@ -105,7 +105,7 @@ def by_series(
         np.ones(sum(lengths)),
         np.append(0, np.cumsum(lengths)),
         np.zeros(len(records)),
-        # What is a version elsewhere is the place in the order of dates here.
+        # The position in the order of dates takes the place of the version.
         [str(place) for place in range(max(lengths))],
         np.concatenate([np.arange(n) for n in lengths]),
         alpha,
@@ -130,7 +130,7 @@ def pairs_of(all_series: list[Series]) -> Pairs:
 
 
 def same_version(series: Series, step: Step, *, whole: bool) -> SameVersion | None:
-    """Compare the versions validated on both sides of a step: up to the next steps, or anywhere."""
+    """Compare the versions validated on both sides of a step, up to the next steps or anywhere."""
     places = [0, *(other.at for other in series.steps.steps), len(series.value)]
     i = places.index(step.at)
     start, end = (0, len(series.value)) if whole else (places[i - 1], places[i + 1])
@@ -152,8 +152,8 @@ def same_version(series: Series, step: Step, *, whole: bool) -> SameVersion | No
 def _noise(series: Series) -> tuple[float, float]:
     """Return the standard deviation of one value and its degrees of freedom.
 
-    About versions between two steps, as an old version that runs again among new ones is not noise;
-    about the levels alone where versions were not validated often enough.
+    The scatter is that around versions between two steps, because an old version that runs again
+    among new ones is not noise. With too few validations per version, it is that around the levels.
     """
     segment = np.searchsorted(
         [step.at for step in series.steps.steps], np.arange(len(series.value)), "right"
@@ -177,14 +177,14 @@ class OtherSeries(NamedTuple):
 
 
 class Witnesses:
-    """The other series of the machines, asked once for each span of dates: many steps share one."""
+    """The other series of the machines; results are stored, as many steps share a span of dates."""
 
     def __init__(self, all_series: list[Series]) -> None:
         self._pairs = pairs_of(all_series)
         self._known: dict[tuple[Any, ...], list[set[int]]] = {}
 
     def own(self, i: int) -> Floats:
-        """Return by how much versions of one series moved from one validation to the next."""
+        """Return the changes of versions of one series from one validation to the next."""
         first, last = np.searchsorted(self._pairs.series, [i, i + 1])
         moved: Floats = self._pairs.moved[first:last]
         return moved
@@ -198,7 +198,7 @@ class Witnesses:
         return OtherSeries(*(len(some) - int(i in some) for some in self._known[key]))
 
     def _around(self, machine: int, since: Any, until: Any) -> list[set[int]]:
-        """Return which series had a version validated around these dates, moved, and across."""
+        """Return the series with a version validated around these dates, changed, and across."""
         pairs = self._pairs
         if not len(pairs.series):
             return [set(), set(), set()]
@@ -210,20 +210,20 @@ class Witnesses:
 
 
 Floats = NDArray[Any]
-#: What moved an error.
+#: Causes of a change of the error.
 Verdict = Literal["software", "environment", "cannot be told"]
-# Shares of the re-runs elsewhere that make them moved, and unmoved; and how many it takes.
+# Shares of changed re-runs in other series that count as change and as no change; fewest series.
 _MOST, _FEW, _ENOUGH = 0.5, 0.1, 3
 
 
 @dataclass(frozen=True, slots=True)
 class Attribution(Document):
-    """A step over the dates of validation of one series, and what it is put down to.
+    """A step by date of validation in one series, and its cause.
 
     Attributes
     ----------
     series : str
-    verdict : {"software", "environment", "cannot be told"}
+    verdict : {"software", "environment", ``"cannot be told"``}
     reason : str
         Why, with the numbers.
     step : Step
@@ -233,11 +233,11 @@ class Attribution(Document):
     versions : tuple of str
         Validated at these dates.
     moved, moved_low, moved_high : float or None
-        How far the versions validated on both sides moved, with a 95 % interval; None without any.
+        Change of the versions validated on both sides, with a 95 % interval; None without any.
     n_versions : int
-        Versions validated on both sides.
+        Number of versions validated on both sides.
     n_elsewhere, n_elsewhere_moved : int
-        Other series with one version validated on both sides, and those of them that moved.
+        Number of other series with a version validated on both sides, and how many changed.
     """
 
     series: str
@@ -264,49 +264,47 @@ def attribute_steps(
     machine: ArrayLike | None = None,
     alpha: float = 0.05,
 ) -> list[Attribution]:
-    """Find the steps of series over their dates of validation, and say what moved at each.
+    """Find the steps of series by date of validation, and attribute each to its cause.
 
-    A step is put down to, in this order:
+    The first rule that applies decides:
 
-    * the **environment**, where versions validated on both sides of it (between the neighbouring
-      steps) moved with it: by half of the step at least, their 95 % interval without 0;
-    * the **software**, where they did not: their interval ends below half of the step; or where
-      there are none, but versions validated before and again after further steps did not move;
-    * the environment, where at least half of three or more other series of the machine moved under
-      one version, by 3 standard deviations of a difference, between two successive validations
-      that overlap the time in which the step may lie;
-    * nothing (it **cannot be told**), where the step may lie between two validations of one
-      version;
-    * the software, where at most a tenth of such series moved and either three or more have one
+    * **environment**: versions validated on both sides of the step (up to the neighbouring steps)
+      changed with it, by at least half of the step and with a 95 % interval that excludes 0;
+    * **software**: these versions did not change (their interval ends below half of the step); or
+      there are none, but versions validated before and again after further steps did not change;
+    * environment: at least half of three or more other series of the machine changed under one
+      version, by 3 standard deviations of a difference, between two successive validations that
+      overlap the possible dates of the step;
+    * undetermined (``"cannot be told"``): the step may lie between two validations of one version;
+    * software: at most a tenth of such series changed, and either three or more series have a
       version validated across the whole step, or three or more re-runs of the series itself at
-      other dates, and all of them, stayed within 3 standard deviations;
-    * nothing otherwise.
+      other dates all stayed within 3 standard deviations;
+    * undetermined otherwise.
 
-    Valid where re-runs are made as new versions are. Misleads where the script that measures was
-    changed along with the version, and where series of the machine share what others do not: a
-    machine may change for one product only. "software" by series elsewhere or by other dates is a
-    matter of likelihood, which the reason says.
+    Valid if re-runs are made like the validations of new versions. Misleads if the measuring script
+    changed together with the version, and if the machine changed for one product only. A verdict
+    "software" that relies on other series or other dates is only likely; the reason says so.
 
-    On the H2O db-benchmark (one of its queries takes pandas 1.0.3 twice as long on 2020-05-19 as on
-    2020-03-22) 44 steps of pandas fall into that time: 32 are put down to the environment, 12
-    cannot be told (8 of these queries were not validated for a year before), none is put down to
-    pandas. The 49 of dask from 2020-06-09 to 06-21 are all put down to the environment. Simulated
-    (2 % noise, steps of 12 %, versions validated two or three times, old ones again at the end):
-    97 and 94 % of the steps of the software and of the environment are put down to it, 1 and 1 %
-    to the other.
+    In the H2O db-benchmark, pandas 1.0.3 takes twice as long in one query on 2020-05-19 as on
+    2020-03-22. Of 44 steps of pandas in that time, 32 are attributed to the environment, none to
+    pandas, and 12 are undetermined (8 of these queries had no validation in the year before). All
+    49 steps of dask from 2020-06-09 to 06-21 are attributed to the environment. In simulations (2 %
+    noise, steps of 12 %, versions validated two or three times, old ones again at the end), 97 % of
+    the software steps and 94 % of the environment steps are attributed correctly, and 1 % of each
+    wrongly.
 
     Parameters
     ----------
     series, version : array_like of names, shape (n,)
-        What was validated, under which version.
+        Unit of observation, and version, of each validation.
     date : array_like of datetime64, dates or numbers, shape (n,)
-        When it was validated.
+        Date of each validation.
     value : array_like, shape (n,)
         Log error or log time. Values of one series, date and version are averaged.
     machine : array_like of names, shape (n,), optional
-        Which series share an environment: all, where not given. Constant within a series.
+        Series with the same name share an environment; by default all do. Constant within a series.
     alpha : float
-        Rate of false alarms per series without a step, see `find_steps`.
+        False-alarm rate per series without a step, see `find_steps`.
 
     Returns
     -------
@@ -323,11 +321,11 @@ def attribute_steps(
     >>> version = ["1.0", "1.0", "1.1", "1.1", "1.1", "1.1", "1.2", "1.2"]
     >>> seconds = [0.209, 0.211, 0.208, 0.210, 0.457, 0.462, 0.459, 0.455]
     >>> days = np.arange("2020-03-01", "2020-03-09", dtype="M8[D]")
-    >>> (found,) = attribute_steps(["sum"] * 8, version, days, np.log(seconds))
-    >>> found.verdict, found.since, found.until
+    >>> (attribution,) = attribute_steps(["sum"] * 8, version, days, np.log(seconds))
+    >>> attribution.verdict, attribution.since, attribution.until
     ('environment', '2020-03-04', '2020-03-05')
-    >>> found.reason
-    'what was validated on both sides under one version moved 101% of the step'
+    >>> attribution.reason
+    'versions validated on both sides changed by 101 % of the step'
     """
     x = vector(value, "value")
     given = {"series": series, "version": version, "machine": machine}
@@ -335,7 +333,9 @@ def attribute_steps(
     when, columns = _dates(date), {name: np.asarray(column) for name, column in given.items()}
     for name, column in {**columns, "date": when}.items():
         if column.shape != x.shape:
-            raise InputError(f"{name} must be {len(x)}, one a value, got {column.shape}.")
+            raise InputError(
+                f"{name} must have {len(x)} entries, one per value, got shape {column.shape}."
+            )
     codes = {name: np.unique(column, return_inverse=True) for name, column in columns.items()}
     all_series = by_series(codes, when, x, alpha)
     witnesses = Witnesses(all_series)
@@ -349,17 +349,20 @@ def attribute_steps(
 def attribute_steps_of(
     history: History, *, machine: str | None = None, alpha: float = 0.05
 ) -> list[Attribution]:
-    """Find the steps of a history over its dates of validation: `attribute_steps`, of its errors.
+    """Find the steps of a history by date of validation, and attribute each to its cause.
+
+    The errors of the history go through `attribute_steps`.
 
     Parameters
     ----------
     history : History
-        With a date for every validation. All series of a machine together: those of other
-        products are witnesses.
+        With a date for every validation. Include all series of a machine: those of other products
+        are evidence, too.
     machine : str, optional
-        Column that names the machine (or whatever else series share); one for all otherwise.
+        Column that names the machine (or another shared environment). By default all series share
+        one.
     alpha : float
-        Rate of false alarms per series without a step.
+        False-alarm rate per series without a step.
 
     Returns
     -------
@@ -381,8 +384,8 @@ def attribute_steps_of(
     ...         "measured": [0.209, 0.211, 0.208, 0.210, 0.457, 0.462, 0.459, 0.455],
     ...     }
     ... )
-    >>> (found,) = attribute_steps_of(history)
-    >>> found.verdict, round(found.step.size, 2)  # the error falls as the measurement rises
+    >>> (attribution,) = attribute_steps_of(history)
+    >>> attribution.verdict, round(attribution.step.size, 2)  # slower, so the error falls
     ('environment', -0.78)
     """
     rows, error = _occasions(history)
@@ -399,7 +402,7 @@ def attribute_steps_of(
 
 
 def _occasions(history: History) -> tuple[NDArray[np.int64], Floats]:
-    """Return rows and their errors; those of one occasion averaged if they are of unequal size."""
+    """Return rows and their errors, averaged by occasion if occasions differ in size."""
     error, n = history.error(), history.behind.n
     if (n == 1).all():
         return np.arange(history.n), error
@@ -422,7 +425,7 @@ def _dates(date: ArrayLike) -> NDArray[Any]:
     missing = np.flatnonzero(np.isnat(when))
     if len(missing):
         where = describe_rows(missing.tolist())
-        raise InputError(f"date is missing in {where}: steps in time need all dates.")
+        raise InputError(f"date is missing in {where}. Add it: steps by date need all dates.")
     return when
 
 
@@ -449,7 +452,7 @@ def _attributed(series: Series, i: int, step: Step, witnesses: Witnesses) -> Att
 
 
 def _written(date: Any) -> str:
-    """Write a date, without a time of day that it does not have."""
+    """Write a date, with a time of day only if it has one."""
     if isinstance(date, np.datetime64):
         day = date.astype("M8[D]")
         return str(day if day == date else date)
@@ -459,11 +462,11 @@ def _written(date: Any) -> str:
 def _verdict(
     series: Series, step: Step, same: SameVersion | None, others: OtherSeries, own: Floats
 ) -> tuple[Verdict, str]:
-    """Weigh what there is: the series itself first, then others of the machine."""
+    """Weigh the evidence: first the series itself, then others of the machine."""
     text = ""
     if same is not None:
         share, low, high = same.of(step)
-        text = f"what was validated on both sides under one version moved {share:.0%} of the step"
+        text = f"versions validated on both sides changed by {100 * share:.0f} % of the step"
         if low > 0 and share >= _MOST:
             return "environment", text
         if high < _MOST:
@@ -471,10 +474,12 @@ def _verdict(
         text += ", which is too uncertain"
     later = same_version(series, step, whole=True)
     if same is None and later is not None and later.of(step)[2] < _MOST:
-        # The other way round it would prove nothing: other steps lie between.
+        # A change would prove nothing, because other steps lie between.
         share = later.of(step)[0]
-        return "software", f"what was validated again much later moved {share:.0%} of the step"
-    witnesses = f"{others.moved} of {others.near} other series moved under one version"
+        return "software", (
+            f"versions validated again much later changed by {100 * share:.0f} % of the step"
+        )
+    witnesses = f"{others.moved} of {others.near} other series changed under one version"
     if others.near >= _ENOUGH and others.moved >= _MOST * others.near:
         return "environment", witnesses
     if text:
@@ -486,5 +491,5 @@ def _verdict(
     if others.across >= _ENOUGH and calm:
         return "software", f"{witnesses}, {others.across} of them across the step"
     if calm and len(own) >= _ENOUGH and not (np.abs(own) > MOVED).any():
-        return "software", f"{len(own)} re-runs of a version at other dates did not move"
+        return "software", f"{len(own)} re-runs of a version at other dates did not change"
     return "cannot be told", "no version was validated on both sides"

@@ -1,12 +1,12 @@
-"""Scan series for the split or interval that stands out most, and how often one does by chance.
+"""Scan series for the split or interval with the most evidence, and its probability by chance.
 
-Rows are series of one length. A *split* at k sets the values from k on against those before; an
-*interval* [i, j) sets the values inside against all others (one bad release, mended later).
+Rows are series of one length. A *split* at k compares the values before k with the others; an
+*interval* [i, j) compares the values inside with all others (one bad release, fixed later).
 
-How often chance alone gives as much evidence says a table made by simulation, of upper quantiles of
-the evidence in series of normal noise without a step, by number of values and by the share of all
-degrees of freedom of the noise that the series itself has. It does not depend on mean or variance.
-``benchmarks/step_rates.py`` makes it.
+A simulated table gives the probability of as much evidence by chance. It has upper quantiles of the
+evidence in series of normal noise without a step, by number of values and by the share of the
+noise's degrees of freedom that comes from the series itself. It does not depend on mean or
+variance. ``benchmarks/step_rates.py`` makes it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Ints = NDArray[Any]
 
 
 class Batch(NamedTuple):
-    """Series end to end, with relative weights and what is known of the noise of each.
+    """Series end to end, with relative weights and the known noise of each.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Batch(NamedTuple):
     starts : ndarray of int, shape (s + 1,)
         Values of series i are ``starts[i]:starts[i + 1]``; there is at least one of each.
     given, df : ndarray, shape (s,)
-        Variance at weight 1 and its degrees of freedom: 0 where unknown, inf where exact.
+        Variance at weight 1 and its degrees of freedom: 0 if unknown, inf if exact.
     """
 
     x: Floats
@@ -50,9 +50,9 @@ class Batch(NamedTuple):
 
     @classmethod
     def of(cls, x: Floats, sd: Floats, starts: Ints, df: Floats) -> Batch:
-        """Weigh values by their noise; of a series without degrees of freedom ``sd`` is relative.
+        """Weight values by their noise; without degrees of freedom ``sd`` is relative.
 
-        Weights are 1 in the mean of a series: exactly 1 each where it has one ``sd``.
+        The mean weight of a series is 1; with a single ``sd`` each weight is exactly 1.
         """
         sizes, first = np.diff(starts), sd[starts[:-1]]
         precision = (np.repeat(first, sizes) / sd) ** 2
@@ -71,7 +71,7 @@ class Batch(NamedTuple):
         return Batch(self.x[rows], self.weight[rows], starts, self.given[series], self.df[series])
 
     def stretches(self, series: Ints, start: Ints, length: int) -> tuple[Floats, Floats]:
-        """Return stretches of one length as rows; the weights are one row where all are alike."""
+        """Return stretches of one length as rows; equal weights are a single row."""
         rows = (self.starts[series] + start)[:, None] + np.arange(length)
         weight = self.weight[rows]
         alike = bool((weight == weight[:1]).all())
@@ -81,7 +81,7 @@ class Batch(NamedTuple):
 class Cuts(NamedTuple):
     """Cuts before the value at ``at`` of a series; ``p`` is that of the test that found it.
 
-    In order of series, and of place within a series.
+    In order of series, and of position within a series.
     """
 
     series: Ints
@@ -101,7 +101,7 @@ class Cuts(NamedTuple):
 
 
 class Levels(NamedTuple):
-    """What lies between the cuts of a batch, segment after segment.
+    """The segments between the cuts of a batch, one after the other.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class Levels(NamedTuple):
     weight, mean, squares : ndarray, shape (k,)
         Total weight, level and weighted squares about it, of each segment.
     segments : ndarray of int, shape (s,)
-        How many each series has.
+        Number of segments of each series.
     left : ndarray of int, shape (c,)
         The segment before each cut; that after it is the next.
     total : ndarray, shape (s,)
@@ -141,12 +141,12 @@ def levels_of(batch: Batch, cuts: Cuts) -> Levels:
 
 
 def variance(given: Floats, df: Floats, squares: Floats, freedom: Ints) -> tuple[Floats, Floats]:
-    """Return the variance at weight 1 and its degrees of freedom: what was given and the rest.
+    """Return the variance at weight 1 and its degrees of freedom, from given and residual noise.
 
     Parameters
     ----------
     given, df : ndarray
-        What was given.
+        Given variance and degrees of freedom.
     squares, freedom : ndarray
         Weighted squares about the levels, and their degrees of freedom.
     """
@@ -157,28 +157,28 @@ def variance(given: Floats, df: Floats, squares: Floats, freedom: Ints) -> tuple
 
 
 def by_length(lengths: Ints) -> Iterator[tuple[int, Ints]]:
-    """Return each length that there is, with the positions that have it."""
+    """Return each length with its positions."""
     order = np.argsort(lengths, kind="stable")
     values, starts = np.unique(lengths[order], return_index=True)
     parts = np.split(order, starts[1:])
     return zip(values.tolist(), parts, strict=False)
 
 
-# Median absolute deviation of a normal sample to its standard deviation, and the same for the mean
-# absolute deviation, which takes over where more than half of the values are equal.
+# Ratio of the standard deviation of a normal sample to its median absolute deviation, and to its
+# mean absolute deviation, which is used if more than half of the values are equal.
 _MAD_TO_SD, _MEAN_AD_TO_SD = 1.4826, 1.2533
 _CLIP = 3.0
-# Elements worked on at once: fits the cache.
+# Elements per block, which fit into the cache.
 _BLOCK = 2**17
-# Beyond it the tail of t is below the smallest number.
+# Beyond this the tail of t underflows.
 _LARGEST = 700.0
 
 
 def winsorised(x: Floats, spread: Floats) -> Floats:
-    """Pull values beyond 3 robust standard deviations back to there, or to their nearer neighbour.
+    """Pull values beyond 3 robust standard deviations to that limit or to their nearer neighbour.
 
-    A value that no neighbour supports is one bad run, not a step; of two neighbours that are both
-    far off the farther is pulled to the nearer, so that short steps of any size stay visible.
+    A value without a similar neighbour is one bad run, not a step. If two neighbours are both far
+    off, the farther one is pulled to the nearer one, so that short steps of any size stay visible.
 
     Parameters
     ----------
@@ -203,16 +203,17 @@ def winsorised(x: Floats, spread: Floats) -> Floats:
 
 
 def _median(x: Floats) -> Floats:
-    """Return the median of each row as a column: of short rows five times as fast as NumPy's."""
+    """Return the median of each row as a column; for short rows five times as fast as NumPy."""
     ordered = np.sort(x, axis=1)
     n = x.shape[1]
     return np.asarray((ordered[:, (n - 1) // 2, None] + ordered[:, n // 2, None]) / 2)
 
 
 def penalty(n: int, min_segment: int) -> float:
-    """Handicap of intervals against splits on the scale of -ln p.
+    """Return the penalty of intervals against splits on the scale of -ln p.
 
-    There are more of them; splits, which are the rule, get seven tenths of the false alarms.
+    Intervals are more numerous. Splits are more common in practice and get seven tenths of the
+    false alarms.
     """
     splits, rest = n - 2 * min_segment + 1, max(n - 3 * min_segment + 1, 0)
     return math.log(7 / 3 * max(rest * (rest + 1) / 2, 1) / splits)
@@ -223,7 +224,7 @@ def _sums(x: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
     total = weight.sum(axis=1, keepdims=True)
     centred = x - (weight * x).sum(axis=1, keepdims=True) / total
     squares = (weight * centred**2).sum(axis=1)
-    # What rounding leaves of constant series is none.
+    # Rounding errors of constant series count as 0.
     largest = np.abs(x).max(axis=1)
     noise = x.shape[1] * (4 * np.finfo(float).eps * largest) ** 2 * weight.max(axis=1)
     flat = squares <= noise
@@ -235,14 +236,14 @@ def _sums(x: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _split_gains(sums: Floats, weights: Floats, m: int) -> Floats:
-    """Squares explained by each split, shape (r, n - 2m + 1)."""
+    """Return the squares explained by each split, shape (r, n - 2m + 1)."""
     n = sums.shape[1] - 1
     left = weights[:, m : n - m + 1]
     return np.asarray(sums[:, m : n - m + 1] ** 2 / (left * (1 - left / weights[:, -1:])))
 
 
 def _interval_gains(sums: Floats, weights: Floats, m: int, length: int) -> Floats:
-    """Squares explained by each interval of a length, shape (r, n - 2m - length + 1)."""
+    """Return the squares explained by each interval of a length, shape (r, n - 2m - length + 1)."""
     n = sums.shape[1] - 1
     inside = weights[:, m + length : n - m + 1] - weights[:, m : n - m - length + 1]
     gap = sums[:, m + length : n - m + 1] - sums[:, m : n - m - length + 1]
@@ -252,7 +253,7 @@ def _interval_gains(sums: Floats, weights: Floats, m: int, length: int) -> Float
 
 
 def gains(x: Floats, weight: Floats, min_segment: int) -> tuple[Floats, Floats, Floats]:
-    """Return squares about the mean, and those that the best split and interval explain."""
+    """Return squares about the mean, and those explained by the best split and interval."""
     n, m = x.shape[1], min_segment
     squares = np.zeros((3, len(x)))
     step = max(1, _BLOCK // n)
@@ -268,7 +269,7 @@ def gains(x: Floats, weight: Floats, min_segment: int) -> tuple[Floats, Floats, 
 
 
 def local_evidence(gain: Floats, squares: Floats, n: int, given: Floats, df: Floats) -> Floats:
-    """Return -ln p of a t-test of one contrast, as if it had been the only one.
+    """Return -ln p of a t-test of one contrast, not corrected for the number of contrasts.
 
     Parameters
     ----------
@@ -279,7 +280,7 @@ def local_evidence(gain: Floats, squares: Floats, n: int, given: Floats, df: Flo
     n : int
         Values.
     given, df : ndarray
-        Variance known from elsewhere and its degrees of freedom: 0 for none, inf where exact.
+        Known variance and its degrees of freedom: 0 if unknown, inf if exact.
     """
     exact = np.isinf(df)
     known = np.where(exact, 1.0, df)
@@ -295,7 +296,7 @@ def local_evidence(gain: Floats, squares: Floats, n: int, given: Floats, df: Flo
 def evidence(
     x: Floats, weight: Floats, given: Floats, df: Floats, min_segment: int
 ) -> tuple[Floats, Floats]:
-    """Return the evidence for the best split and for the best interval less its handicap."""
+    """Return the evidence for the best split, and for the best interval minus its penalty."""
     n = x.shape[1]
     squares, split, interval = gains(x, weight, min_segment)
     handicap = penalty(n, min_segment)
@@ -343,13 +344,13 @@ def _table() -> _Table:
 
 
 def segments_tabulated() -> tuple[int, ...]:
-    """Return the minimum lengths of a segment that there are critical values for."""
+    """Return the minimum lengths of a segment with critical values."""
     return tuple(sorted(_table().quantiles))
 
 
 @cache
 def _of_length(n: int, min_segment: int) -> Floats:
-    """Quantiles at one length, shape (shares, tails): linear in log n between those simulated."""
+    """Return the quantiles at one length, shape (shares, tails), interpolated linearly in log n."""
     table = _table()
     rows = table.quantiles[min_segment]
     log_lengths = np.log(table.lengths[-len(rows) :])
@@ -373,11 +374,11 @@ def p_values(evidence: Floats, n: int, share: Floats, min_segment: int) -> Float
     Parameters
     ----------
     evidence : ndarray, shape (r,)
-        The largest -ln p of one contrast, intervals with their handicap.
+        The largest -ln p of one contrast, with the penalty of intervals.
     n : int
         Values in each series.
     share : ndarray, shape (r,)
-        (n - 2) over all degrees of freedom: 1 where the noise is unknown, 0 where it is exact.
+        (n - 2) over all degrees of freedom: 1 if the noise is unknown, 0 if it is exact.
     min_segment : int
 
     Returns
@@ -391,7 +392,7 @@ def p_values(evidence: Floats, n: int, share: Floats, min_segment: int) -> Float
     rows = np.arange(len(evidence))
     low, high = known[rows, right - 1], known[rows, right]
     inside = logs[right - 1] + (logs[right] - logs[right - 1]) * (evidence - low) / (high - low)
-    # Beyond the table p falls as that of one contrast does.
+    # Beyond the table p falls like that of one contrast.
     beyond = logs[-1] + evidence - known[:, -1]
     return np.asarray(np.exp(-np.where(evidence > known[:, -1], beyond, np.maximum(inside, 0.0))))
 

@@ -1,4 +1,4 @@
-"""What is said of every series: its steps in the names of versions, its noise, what it can show."""
+"""The result for every series: its steps by version, its noise, and its power."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ class Step(Document):
     at : int
         Position of the first value after the step.
     at_low, at_high : int
-        Ends of the 95 % set of places for ``at``.
+        Ends of the 95 % set of positions for ``at``.
     versions : tuple of str
-        The last version before and the first one after it.
+        The last version before and the first version after it.
     earliest, latest : str
         The versions at ``at_low`` and ``at_high``.
     size, size_low, size_high : float
@@ -47,8 +47,8 @@ class Step(Document):
     before, after : float
         Levels on both sides.
     p : float
-        Probability of as much evidence in a series without a step; of a step found in a part of the
-        series, times the length of the series over that of the part.
+        Probability of as much evidence in a series without a step. For a step detected in a part of
+        the series, multiplied by the length of the series over that of the part.
     """
 
     KEYS: ClassVar = (
@@ -74,40 +74,41 @@ class Step(Document):
 
     @property
     def change(self) -> tuple[float, float, float]:
-        """Relative change and its interval: of values on a log scale, fractions (0.1 is 10 %)."""
+        """Relative change and its interval, as fractions (0.1 is 10 %), for values on log scale."""
         low, value, high = np.expm1([self.size_low, self.size, self.size_high])
         return float(value), float(low), float(high)
 
 
 @dataclass(frozen=True, slots=True)
 class Steps(Document):
-    """The steps of one series, or that there are none that it can show.
+    """The steps of one series, or why it cannot be searched.
 
     Attributes
     ----------
     n : int
-        Values.
+        Number of values.
     steps : tuple of Step
         In order.
     p : float or None
-        Probability of as much evidence for any step where there is none; None where refused.
+        Probability of as much evidence for any step in a series without one; None if refused.
     alpha : float
-        Rate of false alarms per series without a step.
+        False-alarm rate per series without a step.
     sd : float or None
-        Standard deviation of a value about its level, from the series and from what was given.
+        Standard deviation of a value about its level, from the series and the given noise.
     df : float
         Its degrees of freedom.
     noise_ratio : float or None
-        Standard deviation of the series about its levels over that of repeats; None without these.
+        Standard deviation of the series about its levels over that of repeats; None without
+        repeats.
     smallest_middle, smallest_end : float or None
-        Size of a step that would be found in 4 of 5 such series (about): in the middle, and with
-        ``min_segment`` versions after it.
+        Approximate size of a step that would be detected in 4 of 5 such series: in the middle, and
+        with ``min_segment`` versions after it.
     unseen : int
-        The last versions, in which no step can be seen yet.
+        Number of last versions in which a step cannot be detected yet.
     refused : str
-        Why no step can be looked for; empty otherwise.
+        Why the series cannot be searched; empty otherwise.
     notes : tuple of str
-        What a reader must know, each a sentence.
+        Remarks for the reader, each a sentence.
     """
 
     n: int
@@ -128,18 +129,18 @@ Floats = NDArray[Any]
 Ints = NDArray[Any]
 _LEVEL = 0.95
 _POWER_80 = 0.8416
-# Noise of the residuals against that of repeats: said where chance gives as much in 1 of 100.
+# Noise of the residuals against that of repeats: reported if chance gives as much in 1 of 100.
 _RATIO_ALPHA = 0.01
-# Places below this probability do not count for the size.
+# Positions below this probability do not count for the size.
 _NEGLIGIBLE = 1e-4
 _TINY = float(np.finfo(float).tiny)
 
-# Levels, sizes and places of the steps of many series, once it is known where they about are: what
-# is alike in length is worked on together, stretches between two cuts, of whatever series.
+# Levels, sizes and positions of the steps of many series, after the search. Stretches between two
+# cuts are processed together if they have the same length, whatever their series.
 
 
 class Fitted(NamedTuple):
-    """Steps on the scale of the values; places are positions of the first value after each."""
+    """Steps on the scale of the values; the position is that of the first value after a step."""
 
     series: Ints
     at: Ints
@@ -154,7 +155,7 @@ class Fitted(NamedTuple):
 
 
 class _Splits(NamedTuple):
-    """All splits of each row: size, its variance at weight 1, squares left; the first is at m."""
+    """All splits of each row: size, its variance at weight 1, residual squares; the first at m."""
 
     size: Floats
     spread: Floats
@@ -178,10 +179,10 @@ def _robust_splits(x: Floats, weight: Floats, m: int) -> _Splits:
 
 
 def settled(batch: Batch, cuts: Cuts, min_segment: int, alpha: float) -> Cuts:
-    """Move each cut to its best place between its neighbours and drop those that do not hold.
+    """Move each cut to its best position between its neighbours, and drop those that fail.
 
-    An interval puts two cuts where one may be enough: each must pass a t-test by itself. The
-    weakest of a series goes, and the others are tried again.
+    An interval makes two cuts where one may be enough: each cut must pass its own t-test. The
+    weakest cut of a series is dropped, and the others are tested again.
     """
     held: list[Cuts] = []
     while len(cuts.at):
@@ -201,7 +202,7 @@ def settled(batch: Batch, cuts: Cuts, min_segment: int, alpha: float) -> Cuts:
 
 
 def _moved(batch: Batch, cuts: Cuts, m: int) -> Ints:
-    """Put each cut to its best place between its neighbours; every series has one."""
+    """Put each cut at its best position between its neighbours; every series has a cut."""
     count = np.bincount(cuts.series)
     order = np.arange(len(cuts.at)) - (np.cumsum(count) - count)[cuts.series]
     # Both ends of a series are edges, too.
@@ -209,7 +210,7 @@ def _moved(batch: Batch, cuts: Cuts, m: int) -> Ints:
     edges[np.cumsum(count + 2) - 1] = batch.sizes
     place = np.arange(len(cuts.at)) + 2 * cuts.series + 1
     edges[place] = cuts.at
-    # A cut moves its neighbours' ends, so that a second pass may move all but the last.
+    # A cut changes the ends of its neighbours, so a second pass may move all cuts but the last.
     for rest in (0, 1):
         for i in range(count.max() - rest):
             which = np.flatnonzero((order == i) & (count[cuts.series] > i + rest))
@@ -219,7 +220,7 @@ def _moved(batch: Batch, cuts: Cuts, m: int) -> Ints:
 
 
 def _best(batch: Batch, series: Ints, a: Ints, b: Ints, m: int) -> Ints:
-    """Return the split of each stretch that leaves the fewest squares."""
+    """Return the split of each stretch with the smallest sum of residual squares."""
     best = np.zeros(len(a), dtype=int)
     for length, which in by_length(b - a):
         x, weight = batch.stretches(series[which], a[which], length)
@@ -234,21 +235,21 @@ def _gaps(batch: Batch, cuts: Cuts) -> tuple[Floats, Floats]:
     square, df = variance(batch.given, batch.df, levels.total, freedom)
     left = levels.left
     error = np.sqrt(square[cuts.series] * (1 / levels.weight[left + 1] + 1 / levels.weight[left]))
-    # Levels without noise about them differ for sure, or not at all.
+    # Levels without noise either differ with certainty or are equal.
     gap = np.abs(levels.mean[left + 1] - levels.mean[left])
     t = np.divide(gap, error, out=np.where(gap > 0, np.inf, 0.0), where=error > 0)
     return t, df
 
 
 def _chances(splits: _Splits, given: Floats, df: Floats, rest: Floats, freedom: Ints) -> Floats:
-    """Return the posterior probability of each place, all alike beforehand.
+    """Return the posterior probability of each position, with a uniform prior.
 
     ``rest`` are the squares elsewhere in the series and ``freedom`` its degrees of freedom.
     """
     exact = np.isinf(df)
     known = np.where(exact, 0.0, df)
     total = (known * given + rest)[:, None] + splits.squares
-    # A perfect fit has all the probability: its squares are those of rounding.
+    # A perfect fit has all the probability: its squares are rounding errors.
     smallest = np.maximum(np.finfo(float).eps ** 2 * total.max(axis=1), _TINY)
     log = -0.5 * (known + freedom)[:, None] * np.log(np.maximum(total, smallest[:, None]))
     log[exact] = -0.5 * splits.squares[exact] / given[exact, None]
@@ -257,17 +258,17 @@ def _chances(splits: _Splits, given: Floats, df: Floats, rest: Floats, freedom: 
 
 
 def _place(chances: Floats) -> tuple[Ints, Ints]:
-    """Return the ends of the smallest set of places with the probability wanted."""
+    """Return the ends of the smallest set of positions with the requested probability."""
     order = np.argsort(-chances, axis=1, kind="stable")
     reached = np.cumsum(np.take_along_axis(chances, order, axis=1), axis=1)
-    # Up to the first with which the probability is reached.
+    # Up to the first position that reaches the probability.
     included = np.pad(reached[:, :-1], ((0, 0), (1, 0))) < _LEVEL
     lowest = np.where(included, order, chances.shape[1]).min(axis=1)
     return lowest, np.where(included, order, -1).max(axis=1)
 
 
 def fitted(batch: Batch, cuts: Cuts, levels: Levels, min_segment: int) -> Fitted:
-    """Return each step with its size, its place and the levels on both sides."""
+    """Return each step with its size, its position and the levels on both sides."""
     series, left, m = cuts.series, levels.left, min_segment
     a, b = (levels.edges[left + i] - batch.starts[series] for i in (0, 2))
     rest = levels.total[series] - (levels.squares[left] + levels.squares[left + 1])
@@ -303,13 +304,13 @@ def fitted(batch: Batch, cuts: Cuts, levels: Levels, min_segment: int) -> Fitted
     )
 
 
-# Find the steps of many series at once: the test first, all parts of a length together.
+# Find the steps of many series at once: first the test, for all parts of a length together.
 
 
 def search(batch: Batch, alpha: float, min_segment: int) -> tuple[Floats, Cuts]:
-    """Cut series where a step stands out, then their parts, until nothing does.
+    """Cut series at significant steps, then their parts, until no step is significant.
 
-    A part is tested at the share of alpha that its length has: less than alpha on the whole.
+    A part is tested with a share of alpha proportional to its length: at most alpha in total.
 
     Returns
     -------
@@ -320,13 +321,12 @@ def search(batch: Batch, alpha: float, min_segment: int) -> tuple[Floats, Cuts]:
     """
     sizes = batch.sizes
     p = np.ones(len(sizes))
-    # Parts by their length: of which series, and from where.
+    # Parts by their length: series and start of each.
     waiting = {
         length: [(series, np.zeros(len(series), dtype=int))] for length, series in by_length(sizes)
     }
     cuts: list[Cuts] = []
-    # Parts are shorter than what they are part of: those of a length are complete when it is their
-    # turn.
+    # A part is shorter than its whole, so all parts of a length exist before they are tested.
     for length in range(max(waiting, default=0), 2 * min_segment - 1, -1):
         if length not in waiting:
             continue
@@ -353,7 +353,7 @@ def search(batch: Batch, alpha: float, min_segment: int) -> tuple[Floats, Cuts]:
 
 
 class _Tested(NamedTuple):
-    """A p-value of each part, whether an interval stands out, and the values tested."""
+    """The p-value of each part, whether an interval is its best contrast, and the tested values."""
 
     p: Floats
     interval: NDArray[Any]
@@ -374,8 +374,8 @@ def _tested(batch: Batch, series: Ints, start: Ints, n: int, min_segment: int) -
 def too_short(n: int, alpha: float, min_segment: int) -> Steps:
     """Refuse a series of fewer than two segments."""
     refused = (
-        f"{n} value{'' if n == 1 else 's'}: two levels of {min_segment} need "
-        f"{2 * min_segment} at least"
+        f"{n} value{'' if n == 1 else 's'}: a search for steps needs at least {2 * min_segment} "
+        f"({min_segment} before and {min_segment} after a step)"
     )
     return Steps(n, (), None, alpha, None, 0.0, None, None, None, n, refused)
 
@@ -383,7 +383,7 @@ def too_short(n: int, alpha: float, min_segment: int) -> Steps:
 def steps_of(
     batch: Batch, alpha: float, min_segment: int, names: Sequence[str], version: NDArray[Any]
 ) -> list[Steps]:
-    """Find the steps of each series, of two segments at least.
+    """Find the steps of each series of at least two segments.
 
     ``names[version[i]]`` is the version of value i of the batch.
     """
@@ -443,7 +443,7 @@ def _steps(fit: Fitted, batch: Batch, names: Sequence[str], version: NDArray[Any
 def _smallest(
     sizes: NDArray[Any], df: Floats, alpha: float, min_segment: int
 ) -> tuple[Floats, Floats]:
-    """Sizes found in 4 of 5 series, in standard deviations of one value: middle and end."""
+    """Return sizes detected in 4 of 5 series, in standard deviations of a value: middle and end."""
     limit = np.zeros(len(sizes))
     for n in np.unique(sizes).tolist():
         of_size = sizes == n
@@ -460,7 +460,7 @@ def _smallest(
 def _against_repeats(
     batch: Batch, squares: Floats, freedom: NDArray[Any]
 ) -> list[tuple[float | None, tuple[str, ...]]]:
-    """Do values scatter about their levels as repeats do? Where not, repeats miss a part."""
+    """Compare the scatter of values about their levels with that of repeats."""
     comparisons: list[tuple[float | None, tuple[str, ...]]] = [(None, ())] * len(freedom)
     known = np.flatnonzero(batch.df > 0)
     df, freedom = batch.df[known], freedom[known]
@@ -475,8 +475,8 @@ def _against_repeats(
         known.tolist(), np.sqrt(square).tolist(), (p > _RATIO_ALPHA).tolist(), strict=True
     ):
         note = (
-            f"Values scatter {ratio:.1f} times as much about their levels as repeats do: repeats "
-            "miss a part of the noise, and some steps may be none."
+            f"Values scatter {ratio:.1f} times as much about their levels as repeats do. Repeats "
+            "miss a part of the noise, and some steps may be false alarms."
         )
         comparisons[i] = ratio, () if alike else (note,)
     return comparisons

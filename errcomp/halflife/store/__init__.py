@@ -1,8 +1,8 @@
 """The store of validations: an SQLite file, or a PostgreSQL database that several machines use.
 
-All that one call adds is kept, or nothing: a writer that is killed leaves no part of it. What
-`HistoryStore.add` has returned from is on the disk. Several processes may add at once (they take
-turns), and reading goes on meanwhile.
+A call adds all of its validations or none: a killed writer leaves no partial addition. When
+`HistoryStore.add` returns, the validations are on the disk. Several processes may add at the same
+time (they take turns), while others read.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ __all__ = ["Added", "HistoryStore", "StoredHistory"]
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What an addition did.
+    """The result of an addition.
 
     Attributes
     ----------
     n : int
-        Validations that were added.
+        Number of validations added.
     n_known : int
-        Validations that were there already, with the same values, and were skipped.
+        Number of validations skipped because they were already in the store with the same values.
     """
 
     n: int
@@ -68,11 +68,11 @@ class StoredHistory:
     ----------
     name : str
     validations, series, versions : int
-        How many there are; those that failed are validations too.
+        Their numbers; failed validations count, too.
     predictors : tuple of str
         Names in the column ``predictor``.
     first, last : str or None
-        Dates of validation (ISO 8601, UTC); None where none is known.
+        Dates of validation (ISO 8601, UTC); None if unknown.
     """
 
     name: str
@@ -84,28 +84,34 @@ class StoredHistory:
     last: str | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return plain values for JSON.
+
+        Examples
+        --------
+        >>> StoredHistory("default", 3, 1, 3, (), None, None).to_dict()["validations"]
+        3
+        """
         return {**asdict(self), "predictors": list(self.predictors)}
 
 
 class HistoryStore:
     """Histories by name, in a file or a database.
 
-    A validation is one and the same if history, series and keys, level, version, predictor and its
-    version, stack, date and repeat agree. Rows of one addition that agree in all of them are
-    repeats; a later addition cannot add to them unless its rows have another date or a number in
-    ``repeat``.
+    Two rows are the same validation if history, series and keys, level, version, predictor and its
+    version, stack, date and repeat agree. Within an addition, such rows are repeats. A later
+    addition can add repeats only with another date or a number in ``repeat``.
 
     Parameters
     ----------
     where : path or str
-        An SQLite file, which the first addition makes; or ``postgresql://user:password@host/name``.
-        Not for files on a network drive: use a database there.
+        An SQLite file, which the first addition creates, or a database
+        ``postgresql://user:password@host/name``. Use a database instead of a file on a network
+        drive.
 
     Raises
     ------
     InputError
-        The path can hold no store, or the URL is none of PostgreSQL.
+        The path cannot hold a store, or the URL is not one of PostgreSQL.
 
     Examples
     --------
@@ -131,7 +137,7 @@ class HistoryStore:
 
     @property
     def shown(self) -> str:
-        """Its name for people, without a password."""
+        """The name of the store in messages, without a password."""
         return self._place.shown
 
     def __enter__(self) -> Self:
@@ -146,20 +152,31 @@ class HistoryStore:
         self.close()
 
     def close(self) -> None:
-        """End the use of the store. Nothing is lost without: no connection outlives its call."""
+        """End the use of the store. Optional: no connection stays open after a call.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> store = HistoryStore(Path(tempfile.mkdtemp()) / "history.db")
+        >>> store.close()
+        >>> store.list()
+        Traceback (most recent call last):
+        errcomp.errors.InputError: ...history.db: the store was closed. Open it again.
+        """
         self._closed = True
 
     def add(self, history: Any, *, name: str = "default", skip_known: bool = False) -> Added:
-        """Add validations: all of them or, where one is refused, none.
+        """Add validations: all of them, or none if one is refused.
 
         Parameters
         ----------
-        history : History or what one is made of
+        history : History, dataframe or mapping of columns
             A selection (``where``) is added without the validations that failed.
         name : str
-            Of the history in the store; made if there is none.
+            Of the history in the store; created if it does not exist.
         skip_known : bool
-            Skip what is there already with the same values, instead of refusing it.
+            Skip validations that are already in the store with the same values, instead of
+            refusing them.
 
         Returns
         -------
@@ -168,20 +185,26 @@ class HistoryStore:
         Raises
         ------
         InputError
-            The table is no history; a validation is there already (with other values even if
-            ``skip_known``); units, release dates or types of columns are other than those in the
-            store; or it cannot be written (no room, read-only, locked, server gone).
+            The table is not a history; a validation is already in the store (with ``skip_known``:
+            with other values); units, release dates or types of columns differ from those in the
+            store; or the store cannot be written (disk full, read-only, locked, server gone).
 
         Examples
         --------
-        See `HistoryStore`.
+        >>> import tempfile
+        >>> store = HistoryStore(Path(tempfile.mkdtemp()) / "history.db")
+        >>> store.add({"version": ["1.0"], "op": ["Gelu"], "measured": [4.0]})
+        Added(n=1, n_known=0)
+        >>> both = {"version": ["1.0", "1.1"], "op": ["Gelu"] * 2, "measured": [4.0, 2.0]}
+        >>> store.add(both, skip_known=True)
+        Added(n=1, n_known=1)
         """
         _check_name(name)
         table = history if isinstance(history, History) else History(history)
         given = plain(table)
         rows = coded(given, name)
         with self._use():
-            # Before anything is changed in a file that may be somebody else's.
+            # Check first: the file may belong to another program.
             self._schema()
             with self._place.writing() as connection:
                 database.ensure_schema(connection, self._place.shown)
@@ -203,30 +226,35 @@ class HistoryStore:
         where : mapping of str to values, optional
             Only these validations, as for `History.where`.
         order : sequence of str, optional
-            Versions, oldest first, where neither release dates, numbers nor dates can order them.
+            Versions, oldest first, if release dates, numbers or dates cannot order them.
 
         Returns
         -------
         History
-            Its frame is Polars'. Numbers are those that were added to the last bit; dates have a
-            resolution of a second.
+            As a Polars frame. Numbers are exact to the last bit; dates have a resolution of a
+            second.
 
         Raises
         ------
         InputError
-            There is no such store or history, nothing satisfies the conditions, or the versions
-            cannot be ordered.
+            The store or the history does not exist, no validation satisfies the conditions, or the
+            versions cannot be ordered.
 
         Examples
         --------
-        See `HistoryStore`.
+        >>> import tempfile
+        >>> store = HistoryStore(Path(tempfile.mkdtemp()) / "history.db")
+        >>> store.add({"version": ["1.0", "1.1"], "op": ["Gelu"] * 2, "measured": [4.0, 2.0]}).n
+        2
+        >>> store.load(where={"op": "Gelu"}).measured.tolist()
+        [4.0, 2.0]
         """
         source = f"{self._place.shown} ({name})"
         history = History(self._frame(name), order=order, source=source)
         return history.where(where) if where else history
 
     def list(self) -> tuple[StoredHistory, ...]:
-        """Return what is in the store, by name.
+        """Return the histories in the store, by name.
 
         Returns
         -------
@@ -235,7 +263,16 @@ class HistoryStore:
         Raises
         ------
         InputError
-            There is no such store.
+            The store does not exist.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> store = HistoryStore(Path(tempfile.mkdtemp()) / "history.db")
+        >>> store.add({"version": ["1.0", "1.1"], "measured": [4.0, 2.0]}, name="gelu").n
+        2
+        >>> [(stored.name, stored.validations) for stored in store.list()]
+        [('gelu', 2)]
         """
         with self._reading() as connection:
             rows = [] if connection is None else database.contents(connection)
@@ -253,16 +290,26 @@ class HistoryStore:
         Raises
         ------
         InputError
-            There is no such history, or the file cannot be written.
+            The history does not exist, or the file cannot be written.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> store = HistoryStore(folder / "history.db")
+        >>> store.add({"version": ["1.0", "1.1"], "measured": [4.0, 2.0]}).n
+        2
+        >>> store.export(folder / "history.csv")
+        2
         """
         target = Path(path)
         if target.suffix.lower() not in (".parquet", ".csv"):
             raise InputError(
-                f"{target}: a history is exported as Parquet or CSV: end the name in .parquet or "
-                ".csv."
+                f"{target}: a history can be exported as Parquet or CSV. End the name in .parquet "
+                "or .csv."
             )
         if target.exists() and self._place.path is not None and target.samefile(self._place.path):
-            raise InputError(f"{target} is the store itself; name another file")
+            raise InputError(f"{target} is the store itself. Name another file.")
         frame = self._frame(name)
         with replacing(target) as temporary:
             if target.suffix.lower() == ".csv":
@@ -274,7 +321,7 @@ class HistoryStore:
     def import_file(
         self, path: str | PathLike[str], *, name: str = "default", skip_known: bool = False
     ) -> Added:
-        """Add the validations of a Parquet, CSV, JSON or JSON lines file, e.g. an exported one.
+        r"""Add the validations of a Parquet, CSV, JSON or JSON lines file, e.g. an exported one.
 
         Parameters
         ----------
@@ -291,6 +338,14 @@ class HistoryStore:
         ------
         InputError
             The file cannot be read, or as for `add`.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> folder = Path(tempfile.mkdtemp())
+        >>> _ = (folder / "new.csv").write_text("version,op,measured\n1.0,Gelu,4.0\n")
+        >>> HistoryStore(folder / "history.db").import_file(folder / "new.csv")
+        Added(n=1, n_known=0)
         """
         return self.add(read(path), name=name, skip_known=skip_known)
 
@@ -301,8 +356,8 @@ class HistoryStore:
             if connection is None or number is None:
                 names = [stored.name for stored in self.list()]
                 raise InputError(
-                    f"{self._place.shown}: there is no history {name!r} in it. Histories: "
-                    f"{describe_names(names, wanted=name)}"
+                    f"{self._place.shown}: unknown history {name!r}. Histories: "
+                    f"{describe_names(names, wanted=name)}."
                 )
             return database.frame_of(connection, number)
 
@@ -315,7 +370,7 @@ class HistoryStore:
         yield
 
     def _schema(self) -> int | None:
-        """Return the version of the tables, None where there are none."""
+        """Return the version of the tables, None without tables."""
         if not self._place.exists:
             return None
         with self._place.reading() as connection:
@@ -323,11 +378,12 @@ class HistoryStore:
 
     @contextmanager
     def _reading(self) -> Iterator[Connection | None]:
-        """Yield a connection to tables that are up to date; None where there are none yet."""
+        """Yield a connection to tables that are up to date; None before the first addition."""
         with self._use():
             if not self._place.exists:
                 raise InputError(
-                    f"{self._place.shown}: there is no such store. `errcomp history add` makes one."
+                    f"{self._place.shown}: the store does not exist. Create it with `errcomp "
+                    "history add`."
                 )
             version = self._schema()
             if version is not None and version < database.SCHEMA:
@@ -339,28 +395,28 @@ class HistoryStore:
 
 def _check_name(name: str) -> None:
     if not isinstance(name, str) or not name.strip() or not name.isprintable():
-        raise InputError(f"a history needs a name that can be printed, got {name!r}")
+        raise InputError(f"the name of a history must be printable text, got {name!r}.")
 
 
-# What is to be added to a store, checked against what is there, and written.
+# The rows of an addition: checked against the store, and written.
 
-#: Rows that are written at a time.
+#: Rows per write.
 _AT_ONCE = 20_000
-#: Values that a query may be asked for at a time: SQLite took no more than 999 for long.
+#: Values per query: older versions of SQLite accept at most 999.
 _ASKED = 900
-#: Reading all of a history costs as much as asking for one in so many of its validations.
+#: Reading a whole history costs as much as querying this fraction (1 / n) of its validations.
 _SCAN = 4
 
 
 def write(
     connection: sa.Connection, name: str, given: Plain, rows: Coded, *, skip_known: bool
 ) -> int:
-    """Add a history within the transaction of the only writer; return how many rows were new.
+    """Add a history within the transaction of the only writer; return the number of new rows.
 
     Raises
     ------
     InputError
-        Something of it is there already, or does not fit what is there.
+        Some rows are already in the store, or contradict it.
     """
     number = database.history_id(connection, name)
     if number is None:
@@ -399,12 +455,12 @@ def write(
 
 
 def _next(connection: sa.Connection, table: sa.Table) -> int:
-    """Return the number after the last; there is one writer at a time."""
+    """Return the number after the last one; there is only one writer at a time."""
     return int(connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0) + 1
 
 
 def _insert(connection: sa.Connection, table: sa.Table, rows: pl.DataFrame) -> None:
-    """Add rows by the quickest way that the database has."""
+    """Add rows by the fastest way that the database offers."""
     if connection.dialect.name == "postgresql":
         _copy(connection, table, rows)
         return
@@ -438,16 +494,16 @@ def _hex(column: pl.Series) -> pl.Series:
 
 
 def _check_columns(kinds: Mapping[str, Kind], given: Plain, name: str) -> None:
-    """Refuse what would make a table with gaps where every row needs a value."""
+    """Refuse columns that would leave gaps where every row needs a value."""
     for column, why in (
-        ("series", "it names the series in all rows or in none"),
-        ("predicted", "all validations of a history have predictions, or none"),
+        ("series", "it must name the series in all rows or in none"),
+        ("predicted", "either all validations of a history have predictions, or none"),
     ):
         here = column in given.frame.columns
         if here != (column in kinds):
             has, lacks = ("the table", f"the history {name!r}")[:: 1 if here else -1]
             raise InputError(
-                f"{given.prefix}{has} has a column {column} and {lacks} has none: {why}. Change "
+                f"{given.prefix}{has} has a column {column}, but {lacks} does not: {why}. Change "
                 "the table, or add it under another name (name=, --name)."
             )
 
@@ -455,7 +511,7 @@ def _check_columns(kinds: Mapping[str, Kind], given: Plain, name: str) -> None:
 def _unknown(
     connection: sa.Connection, number: int, given: Plain, rows: pl.DataFrame, *, skip_known: bool
 ) -> pl.Series:
-    """Return which rows are not in the store yet; raise on those that are and may not be."""
+    """Return which rows are not in the store yet; raise on duplicates that are not allowed."""
     table = database.validation
     query = sa.select(*(table.c[n] for n in ("identity", *VALUES)))
     every = table.c.history_id == number
@@ -479,17 +535,17 @@ def _unknown(
         stored = stored.filter(pl.col("identity") == row["identity"])
         value = next((n for n in VALUES if stored[n][0] != row[n]), VALUES[0])
         raise InputError(
-            f"{given.prefix}duplicate validations: {given.name(other)} are there already with "
-            f"another value ({value} {stored[value][0]} in the store against {row[value]} in "
-            f"{given.name([at])}). Give repetitions another date or a number in a column repeat; "
-            "to correct a value, export the history, change it and add it under another name."
+            f"{given.prefix}conflicting values: {given.name(other)} are in the store with other "
+            f"values (the store has {value} {stored[value][0]}, {given.name([at])} has "
+            f"{row[value]}). Give repetitions another date or a number in a column repeat. To "
+            "correct a value, export the history, change it and add it under another name."
         )
     known = codes.is_not_null()
     if known.any() and not skip_known:
         raise InputError(
-            f"{given.prefix}duplicate validations: {known.sum()} of {len(known)} are there "
-            f"already ({given.name(known.to_numpy())}). Nothing was added. Leave them out, or skip "
-            "them with skip_known=True (--skip-known)."
+            f"{given.prefix}duplicate validations: {known.sum()} of {len(known)} are already in "
+            f"the store ({given.name(known.to_numpy())}). Nothing was added. Leave them out, or "
+            "skip them with skip_known=True (--skip-known)."
         )
     return ~known
 
@@ -507,7 +563,7 @@ def _check_units(
     both = both.filter(pl.col("unit").ne_missing(pl.col("unit_there")))
     if both.is_empty():
         return
-    # Validations that failed need no unit.
+    # Failed validations need no unit.
     table = database.validation
     query = sa.select(table.c.series_id, table.c.status).distinct()
     seen = database.fetched(connection, query.where(table.c.history_id == number))
@@ -519,12 +575,12 @@ def _check_units(
     which = (rows.rows["series_code"] == first["code"]).to_numpy() & given.ok
     raise InputError(
         f"{given.prefix}mixed units: {old} in the store and {new} in {given.name(which)} of the "
-        "same series. Convert one of them first."
+        "same series. Convert one of them."
     )
 
 
 def _write_kinds(connection: sa.Connection, number: int, kinds: Mapping[str, Kind]) -> None:
-    """Say which columns the history has now."""
+    """Store which columns the history has now."""
     table, stored = database.column, database.kinds_of(connection, number)
     for name, kind in kinds.items():
         if name not in stored:
@@ -538,7 +594,7 @@ def _write_kinds(connection: sa.Connection, number: int, kinds: Mapping[str, Kin
 def _write_versions(
     connection: sa.Connection, number: int, given: Plain, versions: pl.DataFrame
 ) -> pl.Series:
-    """Add versions that are new, and release dates that were not known; return their numbers."""
+    """Add new versions, and release dates that were unknown; return the numbers of the versions."""
     stored = database.parts_of(connection, database.version, number, ("version", "released"))
     both = versions.join(stored, on="version", how="left", suffix="_there", maintain_order="left")
     differ = both.filter(pl.col("released") != pl.col("released_there"))
@@ -546,9 +602,9 @@ def _write_versions(
         first = differ.row(0, named=True)
         which = (given.frame["version"] == first["version"]).to_numpy()
         raise InputError(
-            f"{given.prefix}version {first['version']!r} was released {first['released_there']} "
-            f"by the store and {first['released']} by {given.name(which)}. Fix the date; the time "
-            "of a validation belongs in date."
+            f"{given.prefix}conflicting release dates of version {first['version']!r}: "
+            f"{first['released_there']} in the store, {first['released']} in {given.name(which)}. "
+            "Fix the date; the time of a validation belongs in the column date."
         )
     table = database.version
     late = both["id"].is_not_null() & both["released_there"].is_null()
@@ -565,7 +621,7 @@ def _write_parts(
     stored: pl.DataFrame,
     parts: pl.DataFrame,
 ) -> pl.Series:
-    """Add series or setups that are new; return the number of each."""
+    """Add new series or setups; return the number of each."""
     ids = stored["id"].gather(numbered(parts, stored.drop("id"), "\0code"))
     return _numbers_of(connection, table, number, parts, ids)
 
@@ -573,7 +629,7 @@ def _write_parts(
 def _numbers_of(
     connection: sa.Connection, table: sa.Table, number: int, parts: pl.DataFrame, ids: pl.Series
 ) -> pl.Series:
-    """Add the parts that have no number yet; return the number of each."""
+    """Add the parts without a number; return the number of each."""
     new = ids.is_null()
     fresh = new.cum_sum().cast(pl.Int64) + (_next(connection, table) - 1)
     complete = parts.select(

@@ -1,9 +1,9 @@
-"""Where a store is: connections to it, what a user is told when they fail, and its tables.
+"""The database of a store: connections to it, messages when they fail, and its tables.
 
-A validation refers to what was validated (its series), to its version and to its setup (the rest of
-the software) by number: a history has many validations of few of each. Keys that have no column of
-their own are one JSON text, by name in order. All tables have a prefix, since a server's database
-holds those of others too.
+A validation refers to its series, its version and its setup (the rest of the software) by number: a
+history has many validations of a few series, versions and setups. Keys without a column are one
+JSON text, sorted by name. All tables have a prefix, because a server's database also holds other
+tables.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ CONNECT = 10
 #: Pages kept in memory, in KiB: the index of identities is written in no order.
 _CACHE = 256 * 1024
 _MAGIC = b"SQLite format 3\0"
-#: Writers on a server take turns, as they do in a file: the number is any that nobody else uses.
+#: Number of the lock by which writers on a server take turns; any number that others do not use.
 _TURN = 0x6572_7263_6F6D_70
 
 
@@ -59,24 +59,26 @@ class Place:
 
     @property
     def exists(self) -> bool:
-        """Say whether there is something to read; a server always is."""
+        """Say whether there is something to read; always true for a server."""
         return self.path is None or (self.path.exists() and self.path.stat().st_size > 0)
 
     def check(self) -> None:
-        """Refuse a path that can hold no store.
+        """Refuse a path that cannot hold a store.
 
         Raises
         ------
         InputError
-            It is a folder, its folder is not there, or it is a file of another kind.
+            It is a folder, its folder does not exist, or it is a file of another kind.
         """
         if self.path is None:
             return
         try:
             if self.path.is_dir():
-                raise InputError(f"{self.shown} is a folder; name a file in it")
+                raise InputError(f"{self.shown} is a folder. Name a file in it.")
             if not self.path.parent.is_dir():
-                raise InputError(f"{self.shown}: there is no folder {self.path.parent}. Make it.")
+                raise InputError(
+                    f"{self.shown}: the folder {self.path.parent} does not exist. Create it."
+                )
             if not self.exists:
                 return
             with self.path.open("rb") as file:
@@ -85,12 +87,12 @@ class Place:
             raise InputError(f"{self.shown}: cannot be read ({error.strerror})") from error
         if begins != _MAGIC:
             raise InputError(
-                f"{self.shown}: no history store: it is not an SQLite file. Name another file."
+                f"{self.shown}: not a history store: it is not an SQLite file. Name another file."
             )
 
     @contextmanager
     def reading(self) -> Iterator[sa.Connection]:
-        """Yield a connection that sees the store as it is now, whatever writers do meanwhile.
+        """Yield a connection that sees the present state of the store, in spite of other writers.
 
         Raises
         ------
@@ -103,7 +105,7 @@ class Place:
 
     @contextmanager
     def writing(self) -> Iterator[sa.Connection]:
-        """Yield the connection of the only writer; all that it writes is kept at the end, or none.
+        """Yield the connection of the only writer; its changes are kept as a whole or not at all.
 
         Raises
         ------
@@ -120,8 +122,8 @@ class Place:
             except DBAPIError as error:
                 if committing and error.connection_invalidated:
                     lost.append(
-                        "It is not known whether what was added has been kept: add it again with "
-                        "skip_known (--skip-known)."
+                        "It is unknown whether the rows were stored: add them again with "
+                        "skip_known=True (--skip-known)."
                     )
                 raise
 
@@ -154,7 +156,7 @@ class Place:
 
     @contextmanager
     def _explained(self, done: str) -> Iterator[list[str]]:
-        """Turn errors of the database into messages; what is added to the list is said as well."""
+        """Turn errors of the database into messages; texts added to the list are appended."""
         more: list[str] = []
         known = _errors(self.path)
         try:
@@ -175,12 +177,12 @@ def locate(where: str | PathLike[str]) -> Place:
     Raises
     ------
     InputError
-        It is a URL of something else, or no name that a file can have.
+        It is another kind of URL, or not a valid name of a file.
     """
     text = os.fspath(where)
     if "://" not in text:
         if "\0" in text or text in ("", ":memory:"):
-            raise InputError(f"a store needs the name of a file, got {text!r}")
+            raise InputError(f"a store needs the name of a file, got {text!r}.")
         return Place(text, Path(text), None)
     try:
         url = make_url(text)
@@ -196,9 +198,10 @@ def locate(where: str | PathLike[str]) -> Place:
         return Place(url.database, Path(url.database), None)
     if url.get_backend_name() not in ("postgresql", "postgres"):
         raise InputError(
-            f"a store is a file or a PostgreSQL database (postgresql://…), got {url.drivername}://…"
+            "a store must be a file or a PostgreSQL database (postgresql://…), got "
+            f"{url.drivername}://…"
         )
-    # No query: it may hold a password as well.
+    # Without the query, which may hold a password, too.
     shown = sa.URL.create(
         "postgresql", url.username, host=url.host, port=url.port, database=url.database
     )
@@ -208,7 +211,7 @@ def locate(where: str | PathLike[str]) -> Place:
 def _open_file(path: Path, *, write: bool) -> sqlite3.Connection:
     if not write:
         return _open_to_read(path)
-    # Readers go on while somebody writes; what was acknowledged outlives a power cut.
+    # Readers are not blocked by a writer, and acknowledged rows survive a power failure.
     return _connect(path, "rwc", "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL")
 
 
@@ -217,7 +220,7 @@ def _open_to_read(path: Path) -> sqlite3.Connection:
         return _connect(path, "rw")
     except sqlite3.Error as error:
         closed = error.sqlite_errorname.startswith(("SQLITE_READONLY", "SQLITE_CANTOPEN"))
-        # Where nothing can be made beside the file, and nobody left a log there, it is complete.
+        # If the folder is read-only and has no log of the file, the file is complete.
         if not closed or path.with_name(f"{path.name}-wal").exists():
             raise
     return _connect(path, "ro&immutable=1")
@@ -236,9 +239,9 @@ def _connect(path: Path, mode: str, *orders: str) -> sqlite3.Connection:
 
 
 def _patiently(connection: sqlite3.Connection, order: str) -> None:
-    """Execute an order, again while another process is busy with the file.
+    """Execute an order, and repeat it while another process is busy with the file.
 
-    SQLite itself does not wait where two processes switch a new file to the write-ahead log.
+    SQLite does not wait if two processes switch a new file to the write-ahead log.
     """
     deadline = time.monotonic() + WAIT
     while True:
@@ -252,7 +255,7 @@ def _patiently(connection: sqlite3.Connection, order: str) -> None:
 
 
 def _errors(path: Path | None) -> tuple[type[Exception], ...]:
-    """Return what a database raises; a server's driver does so itself where it is used directly."""
+    """Return the exceptions of a database, including those of the server's driver."""
     if path is not None:
         return (SQLAlchemyError,)
     import psycopg
@@ -273,13 +276,14 @@ _FILE = {
     "SQLITE_PERM": "cannot be opened. Check that the file and its folder can be {done}.",
     "SQLITE_IOERR": "the disk failed or is full ({text}). Nothing was added; check the disk.",
     "SQLITE_CORRUPT": "the file is damaged ({text}). Restore it from a copy.",
-    "SQLITE_NOTADB": "no history store: it is not an SQLite file, or it is damaged. Name another.",
+    "SQLITE_NOTADB": "not a history store: it is not an SQLite file, or it is damaged. Name "
+    "another file.",
 }
 _SERVER = {
-    "42501": "the user may not do that there ({text}). Grant it CREATE on the schema and all "
-    "rights on its tables.",
-    "25006": "the server is read-only. Name one that can be {done}.",
-    "53": "the server lacks room or connections ({text}). Nothing was added.",
+    "42501": "the user lacks a privilege ({text}). Grant CREATE on the schema and all privileges "
+    "on its tables.",
+    "25006": "the server is read-only. Name a server that can be {done}.",
+    "53": "the server is out of disk space or connections ({text}). Nothing was added.",
     "55P03": "another process has been writing to it for {wait} seconds. Try again.",
     "57P": "the server is shutting down or ended the connection ({text}). {kept}",
 }
@@ -298,7 +302,7 @@ def _of_server(error: BaseException | None, done: str, *, unsure: bool) -> str:
         (text for start, text in _SERVER.items() if code and code.startswith(start)), None
     )
     reason = reason or (
-        "the database refuses it ({text}). Check the database."
+        "the database refuses the request ({text}). Check the database."
         if code
         else "the server cannot be reached, refuses the connection or has gone ({text}). {kept}"
     )
@@ -311,19 +315,19 @@ def _line(error: Any) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0][:200]
 
 
-#: Version of the tables that is written.
+#: Version of the tables that this errcomp writes.
 SCHEMA = 1
 
 metadata = sa.MetaData()
 
-# SQLite numbers rows itself where the type is INTEGER; it has 64 bits there.
+# SQLite numbers rows itself if the type is INTEGER, which has 64 bits.
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 
 meta = sa.Table("errcomp_meta", metadata, sa.Column("schema_version", sa.Integer, nullable=False))
 
 
 def _table(name: str, *columns: sa.schema.SchemaItem) -> sa.Table:
-    """Declare a table whose rows have numbers of ours."""
+    """Declare a table with row numbers assigned by errcomp."""
     number = sa.Column("id", _Id, primary_key=True, autoincrement=False)
     return sa.Table(f"errcomp_{name}", metadata, number, *columns)
 
@@ -334,7 +338,7 @@ def _of_history(*, index: bool = False) -> sa.Column[int]:
 
 
 history = _table("history", sa.Column("name", sa.Text, nullable=False, unique=True))
-#: Which columns a history has, in the order in which they first came, and what they hold.
+#: The columns of a history, in order of first appearance, and their types.
 column = _table(
     "column",
     _of_history(),
@@ -370,13 +374,13 @@ setup = _table(
 
 validation = _table(
     "validation",
-    # No foreign keys here: a server looks up each of them in each row, four times the cost of all
-    # else, and what is referred to is written in the same transaction.
+    # No foreign keys here: a server checks each of them in each row, at four times the cost of
+    # everything else, and the referenced rows are written in the same transaction.
     sa.Column("history_id", _Id, nullable=False, index=True),
     sa.Column("series_id", _Id, nullable=False),
     sa.Column("version_id", _Id, nullable=False),
     sa.Column("setup_id", _Id, nullable=False),
-    # What makes it this validation and no other, hashed; repeats without a number are counted.
+    # Hash of everything that identifies the validation; repeats without a number are counted.
     sa.Column("identity", sa.LargeBinary, nullable=False),
     sa.Column("occurrence", sa.Integer, nullable=False),
     sa.Column("date", sa.Text),
@@ -389,13 +393,13 @@ validation = _table(
     sa.UniqueConstraint("identity", "occurrence"),
 )
 
-#: For each older version, what makes the next one of its tables. A version that has been written
-#: keeps its step for ever, in plain SQL: `metadata` says what the tables are now.
+#: SQL that upgrades the tables of each older version to the next. A released version keeps its SQL
+#: for ever; `metadata` describes the present tables.
 MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {}
 
 
 def schema_of(connection: sa.Connection, shown: str) -> int | None:
-    """Return the version of the tables; None where there are none.
+    """Return the version of the tables; None without tables.
 
     Parameters
     ----------
@@ -406,40 +410,40 @@ def schema_of(connection: sa.Connection, shown: str) -> int | None:
     Raises
     ------
     InputError
-        They are of a newer version, or there are tables of something else.
+        They have a newer version, or belong to another program.
     """
     tables = set(sa.inspect(connection).get_table_names())
     if meta.name in tables:
         versions = connection.execute(sa.select(meta.c.schema_version)).scalars().all()
         if len(versions) != 1 or not isinstance(versions[0], int) or not versions[0] >= 1:
             raise InputError(
-                f"{shown}: the store does not say which version it has (got {versions}): it is "
-                "damaged. Restore it from a copy."
+                f"{shown}: the store is damaged: it does not have one version (got {versions}). "
+                "Restore it from a copy."
             )
         if versions[0] > SCHEMA:
             raise InputError(
-                f"{shown}: the store was written by a newer errcomp (version {versions[0]} of its "
-                f"tables; this one knows up to {SCHEMA}). Upgrade errcomp."
+                f"{shown}: the store was written by a newer errcomp (its tables have version "
+                f"{versions[0]}; this errcomp reads up to {SCHEMA}). Upgrade errcomp."
             )
         return versions[0]
-    # On a server the tables of others are none of our business.
+    # On a server, other tables are allowed.
     if connection.dialect.name != "sqlite":
         tables &= set(metadata.tables)
     if tables:
         raise InputError(
-            f"{shown}: this is no history store: it holds the table {min(tables)}. Name another "
-            "file or database."
+            f"{shown}: not a history store: it has the table {min(tables)}. Name another file or "
+            "database."
         )
     return None
 
 
 def ensure_schema(connection: sa.Connection, shown: str) -> None:
-    """Make the tables, or bring older ones up to date, within the transaction there is.
+    """Create the tables, or upgrade older ones, within the present transaction.
 
     Raises
     ------
     InputError
-        As for `schema_of`; or the server's database cannot hold every text.
+        As for `schema_of`, or the server's database cannot hold every text.
     """
     current = schema_of(connection, shown)
     if current is None:
@@ -459,7 +463,7 @@ def ensure_schema(connection: sa.Connection, shown: str) -> None:
         connection.execute(meta.update().values(schema_version=SCHEMA))
 
 
-#: Rows that are read at a time.
+#: Rows per read.
 _AT_ONCE = 50_000
 _TYPES: dict[type[Any], type[pl.DataType]] = {
     int: pl.Int64,
@@ -470,7 +474,7 @@ _TYPES: dict[type[Any], type[pl.DataType]] = {
 
 
 def fetched(connection: sa.Connection, query: sa.Select[Any]) -> pl.DataFrame:
-    """Return the rows of a query as a frame, never all of them as Python objects at once."""
+    """Return the rows of a query as a frame; only some of them are Python objects at a time."""
     names = [column.name for column in query.selected_columns]
     types = [_TYPES[column.type.python_type] for column in query.selected_columns]
     frames = [pl.DataFrame(schema=dict(zip(names, types, strict=True)))]
@@ -482,14 +486,14 @@ def fetched(connection: sa.Connection, query: sa.Select[Any]) -> pl.DataFrame:
 
 
 def history_id(connection: sa.Connection, name: str) -> int | None:
-    """Return the number of a history; None where there is none of this name."""
+    """Return the number of a history; None if it does not exist."""
     query = sa.select(history.c.id).where(history.c.name == name)
     number: int | None = connection.execute(query).scalar()
     return number
 
 
 def kinds_of(connection: sa.Connection, number: int) -> dict[str, Kind]:
-    """Return the columns of a history in order, and what they hold."""
+    """Return the columns of a history in order, and their types."""
     table = column
     query = sa.select(table.c.name, table.c.kind).where(table.c.history_id == number)
     return {row[0]: row[1] for row in connection.execute(query.order_by(table.c.id))}
@@ -498,7 +502,7 @@ def kinds_of(connection: sa.Connection, number: int) -> dict[str, Kind]:
 def parts_of(
     connection: sa.Connection, table: sa.Table, number: int, names: Sequence[str]
 ) -> pl.DataFrame:
-    """Return what a history has in one of the smaller tables, by number."""
+    """Return the rows of a history in one of the smaller tables, by number."""
     columns = [table.c[name] for name in ("id", *names)]
     query = sa.select(*columns).where(table.c.history_id == number)
     return fetched(connection, query.order_by(table.c.id))
@@ -508,7 +512,7 @@ def frame_of(connection: sa.Connection, number: int) -> pl.DataFrame:
     """Return a history as one table, in the order in which it was added."""
     kinds = kinds_of(connection, number)
     table = validation
-    # What a history has nothing of is not read: most of the columns, as a rule.
+    # Empty columns are not read; usually these are most of the columns.
     names = [n for n in ("date", "repeat", *VALUES) if n in kinds]
     columns = [table.c[n] for n in ("series_id", "version_id", "setup_id", *names)]
     query = sa.select(*columns).where(table.c.history_id == number).order_by(table.c.id)

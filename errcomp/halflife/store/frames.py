@@ -26,7 +26,7 @@ _STACK = "stack_"
 #: Columns of the tables of series and of setups.
 SERIES = ("series", "keys", "level", "predictor", "unit")
 SETUP = ("predictor_version", "stack")
-#: Of a validation: what was found, and what says which one it is beside series, version and setup.
+#: Columns of a validation: its results, and its identity other than series, version and setup.
 VALUES = ("measured", "predicted", "measured_spread", "n_repeats", "status")
 _WHEN = ("date", "repeat")
 _TEXTS = ("series", "version", "level", "predictor", "predictor_version", "status", "unit")
@@ -37,24 +37,24 @@ _RESERVED = {*_TEXTS, *_NUMBERS, *_DATES, "repeat"}
 _ISO = "%Y-%m-%dT%H:%M:%SZ"
 _TYPES: dict[Kind, type[pl.DataType]]
 _TYPES = {"text": pl.String, "integer": pl.Int64, "number": pl.Float64, "boolean": pl.Boolean}
-#: Floats beyond this are not all whole numbers that a float can tell apart.
+#: Beyond this, a float does not represent all whole numbers.
 _WHOLE = 2.0**53
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plain:
-    """A history whatever library it came from: names are text, dates are UTC.
+    """A history of any library in one form: names are text, dates are UTC.
 
     Attributes
     ----------
     frame : polars.DataFrame, n rows
-        Columns with anything in them. Dates are ISO 8601 text.
+        Columns that are not empty. Dates are ISO 8601 text.
     rows : ndarray of int, shape (n,)
-        Number of each row as the user counts them.
+        Number of each row as the user counts rows.
     ok : ndarray of bool, shape (n,)
-        Which validations gave a figure.
+        Validations with a result.
     source : str
-        Named in messages.
+        Name of the table in messages.
     """
 
     frame: pl.DataFrame
@@ -64,33 +64,33 @@ class Plain:
 
     @property
     def prefix(self) -> str:
-        """Return what a message begins with."""
+        """Return the start of a message."""
         return f"{self.source}: " if self.source else ""
 
     def name(self, which: Any) -> str:
-        """Name the rows at these positions, or under this mask."""
+        """Name the rows at these positions, or of this mask."""
         return describe_rows(self.rows[which].tolist())
 
     def kinds(self) -> dict[str, Kind]:
-        """Return what each column holds."""
+        """Return the type of each column."""
         names: dict[type[pl.DataType], Kind] = {dtype: kind for kind, dtype in _TYPES.items()}
         return {name: names[dtype.base_type()] for name, dtype in self.frame.schema.items()}
 
 
 def plain(history: History) -> Plain:
-    """Return the validations of a history, also those without a figure unless it is a selection.
+    """Return the validations of a history; a selection excludes those without a result.
 
     Raises
     ------
     InputError
-        A value cannot be stored: lists, infinities, text with a zero character; or a validation
-        without a figure (failed, or not measured) has no version, or a date that cannot be read.
+        A value cannot be stored (lists, infinities, text with a zero character), or a validation
+        without a result (failed, or not measured) has no version or an invalid date.
     """
     every = to_eager(history.native)
     used = history.positions
     number = int(history.rows[0] - used[0])
     failed = np.flatnonzero(~validated(every))
-    # Those without a figure are no part of a selection.
+    # A selection excludes validations without a result.
     failed = failed if len(used) + len(failed) == len(every) else failed[:0]
     index = np.sort(np.concatenate([used, failed]))
     frame = every if len(index) == len(every) else every[index.tolist()]
@@ -116,7 +116,7 @@ def plain(history: History) -> Plain:
 def _numbers(
     history: History, frame: nw.DataFrame[Any], ok: NDArray[np.bool_]
 ) -> dict[str, NDArray[np.float64]]:
-    """Return the figures; what cannot be read of a validation that gave none is NaN."""
+    """Return the results; unreadable values of validations without a result are NaN."""
     known = (history.measured, history.predicted, history.spread, history.runs)
     figures = {}
     for name, values in zip(_NUMBERS, known, strict=True):
@@ -180,14 +180,14 @@ def _native(frame: nw.DataFrame[Any], name: str, origin: Origin) -> pl.Series:
         native = _of_objects(column_values(frame, name))
     if native.dtype.is_nested() or native.dtype in (pl.Object, pl.Binary):
         raise InputError(
-            f"{origin.prefix}the values of {name} are {native.dtype}, which cannot be stored. Give "
-            "each part a column, or leave it out."
+            f"{origin.prefix}the values of {name} have the type {native.dtype}, which cannot be "
+            "stored. Give each part a column, or leave the column out."
         )
     return native
 
 
 def _of_objects(values: NDArray[Any]) -> pl.Series:
-    """Return values of another library with one type; text where they have several."""
+    """Return values of another library with one type; values of several types become text."""
     if values.dtype.kind != "O":
         return pl.Series(values, nan_to_null=True)
     column = values.tolist()
@@ -201,8 +201,8 @@ def _checked(column: pl.Series, name: str, origin: Origin) -> pl.Series:
     bare = column.str.strip_chars().replace("", None)
     if (bad := bare.str.contains("\0", literal=True).fill_null(value=False).to_numpy()).any():
         raise InputError(
-            f"{origin.prefix}{name} has a zero character in {origin.name(bad)}, which no database "
-            "can hold. Remove it."
+            f"{origin.prefix}{name} has a zero character in {origin.name(bad)}, which a database "
+            "cannot store. Remove it."
         )
     return bare
 
@@ -227,7 +227,7 @@ class Coded:
 
 
 def coded(given: Plain, name: str) -> Coded:
-    """Return the rows that a store holds of a history of this name."""
+    """Return the rows of a history of this name in a store."""
     frame = given.frame
     keys = [n for n in frame.columns if n not in _RESERVED and not n.startswith(_STACK)]
     stack = [n for n in frame.columns if n.startswith(_STACK)]
@@ -239,7 +239,7 @@ def coded(given: Plain, name: str) -> Coded:
         _json_texts(frame, stack).alias("stack"),
         pl.col("repeat").map_batches(_as_text, pl.String),
     )
-    # Of validations without a figure a release date is taken where there is no other.
+    # The release date of a validation without a result is used only if there is no other.
     used = pl.when(pl.Series(given.ok)).then("released")
     dates = frame.select("version", "released", used=used).group_by("version", maintain_order=True)
     first = dates.agg(pl.col(n).drop_nulls().first() for n in ("used", "released"))
@@ -259,7 +259,7 @@ def coded(given: Plain, name: str) -> Coded:
 
 
 def numbered(frame: pl.DataFrame, among: pl.DataFrame, name: str) -> pl.Series:
-    """Return the position of each row's values in a table of them; null where they are not."""
+    """Return the position of each row's values in a table of values; null if missing."""
     columns = among.columns
     places = among.with_row_index(name)
     return frame.join(places, on=columns, how="left", nulls_equal=True, maintain_order="left")[
@@ -268,7 +268,7 @@ def numbered(frame: pl.DataFrame, among: pl.DataFrame, name: str) -> pl.Series:
 
 
 def _identities(frame: pl.DataFrame, name: str) -> pl.Series:
-    """Hash what makes a validation this one; no part holds a zero character."""
+    """Hash the identity of each validation; its parts have no zero characters."""
     parts = ("series", "keys", "level", "version", "predictor", "predictor_version", "stack")
     joint = frame.select(
         pl.concat_str(
@@ -282,7 +282,7 @@ def _identities(frame: pl.DataFrame, name: str) -> pl.Series:
 
 
 def _json_texts(frame: pl.DataFrame, names: Sequence[str]) -> pl.Series:
-    """Write the columns of each row as one JSON object of texts, by name in order."""
+    """Write the columns of each row as one JSON object of texts, sorted by name."""
     if not names:
         return pl.Series(["{}"]).new_from_index(0, frame.height)
     part = frame.select(_as_text(frame[name]) for name in sorted(names))
@@ -297,7 +297,7 @@ def _json(values: Mapping[str, str | None]) -> str:
 
 
 def _as_text(column: pl.Series) -> pl.Series:
-    """Write a column as text: a number in one way, to the last bit, whole ones without a point."""
+    """Write a column as text: numbers exact to the last bit, whole numbers without a point."""
     if column.dtype != pl.Float64:
         return column.cast(pl.String)
     known = column.unique().drop_nulls()
@@ -306,7 +306,7 @@ def _as_text(column: pl.Series) -> pl.Series:
 
 
 def _typed(column: pl.Series, kind: Kind) -> pl.Series:
-    """Turn text into what it was written from."""
+    """Turn text back into values of their type."""
     if kind == "text":
         return column
     known = column.unique().drop_nulls()
@@ -331,16 +331,16 @@ def joined(
     setup: pl.DataFrame,
     kinds: Mapping[str, Kind],
 ) -> pl.DataFrame:
-    """Return the rows of a store as one table with the columns that the history has.
+    """Return the rows of a store as one table with the columns of the history.
 
     Parameters
     ----------
     rows : polars.DataFrame
         Validations with ``series_id``, ``version_id``, ``setup_id``.
     series, version, setup : polars.DataFrame
-        What these numbers (``id``, the first column) mean.
+        The values for these numbers (``id``, the first column).
     kinds : mapping of str to str
-        Columns of the history in order, and what they hold.
+        Columns of the history in order, and their types.
     """
     keys = [n for n in kinds if n not in _RESERVED and not n.startswith(_STACK)]
     stack = [n for n in kinds if n.startswith(_STACK)]
@@ -374,7 +374,7 @@ def _of_json(
 
 
 def widened(was: Kind, new: Kind) -> Kind:
-    """Return what a column holds that held one kind and now another; all can be text."""
+    """Return the common type of a column that had one type and now has another, if need be text."""
     if was == new:
         return was
     return "number" if {was, new} == {"integer", "number"} else "text"

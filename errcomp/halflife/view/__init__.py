@@ -1,1 +1,1 @@
-"""What people see of half-life: tables, figures, checks."""
+"""Reports and figures of half-life: tables, figures, checks."""

@@ -1,4 +1,4 @@
-"""What people see of new validations held against a history."""
+"""The report of new validations that were compared with a history."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from errcomp.errors import InputError
 from errcomp.report import forms
 from errcomp.report.drawing import words
-from errcomp.report.model import Column, Note, Report, Table, Tone, Verdict, item
+from errcomp.report.model import Cell, Column, Form, Note, Report, Table, Tone, Verdict, item
 from errcomp.results import format_fraction, format_number
 
 if TYPE_CHECKING:
@@ -26,35 +26,55 @@ __all__ = ["check_view", "shifts"]
 #: Series listed in one table.
 _SHOWN = 20
 _OUTCOMES: Mapping[str, Tone] = {"pass": "good", "regression": "bad"}
-_MOVED = {"reference": "the measured", "predictor": "the prediction"}
+#: Words of documents that reports show in other words.
+_SHOWN_AS = {
+    "moved within the promise": "changed within the promise",
+    "error no larger": "changed, error no larger",
+    "as before": "unchanged",
+    "cannot be told": "not testable",
+    "reference": "measurement",
+    "predictor": "prediction",
+    "not judged": "not evaluated",
+}
 
 
 def check_view(check: ValidationCheck) -> Report:
-    """Return the series that moved, and old against new factors where they were fitted."""
+    """Return the series that changed, and old against new factors where they were fitted."""
     result = check.result
-    counts = [f"{n} series {name}" for name, n in result.counts().items() if n]
     tables = [_moved(result, check.notes)]
     if check.recalibration is not None:
         tables.append(_recalibrated(check.recalibration))
     return Report(
-        title=f"Is it still valid at {result.version}?",
-        line=[result.outcome, f"n={len(result.names)} series"],
+        title=f"Is the model still valid at {result.version}?",
+        line=[_shown(result.outcome), f"n={len(result.names)} series"],
         verdicts=[
             Verdict(
-                result.outcome.capitalize(),
-                f"— {', '.join(counts) or 'no series'}.",
+                _shown(result.outcome).capitalize(),
+                f"— {_tally(result)}.",
                 _OUTCOMES.get(result.outcome, "doubt"),
             )
         ],
         tables=tables,
         method=[
-            ("Look", str(result.look)),
-            ("Level of this look", f"{result.level:.3g} of {result.alpha:g} over all looks"),
-            ("Margin", "none" if math.isnan(result.margin) else f"{result.margin:g} (log scale)"),
+            ("Number of this check", str(result.look)),
+            (
+                "False-alarm rate of this check",
+                f"{result.level:.3g} of {result.alpha:g} for all checks together",
+            ),
+            ("Margin", format_fraction(_error(result.margin)) if result.margin else "none"),
         ],
         notes=list(check.notes),
         draw=partial(shifts, check),
     )
+
+
+def _shown(word: str) -> str:
+    return _SHOWN_AS.get(word, word)
+
+
+def _tally(result: GateResult) -> str:
+    counts = [f"{_shown(name)}: {n}" for name, n in result.counts().items() if n]
+    return f"{len(result.names)} series; {', '.join(counts)}"
 
 
 def _moved(result: GateResult, notes: tuple[str, ...]) -> Table:
@@ -67,35 +87,33 @@ def _moved(result: GateResult, notes: tuple[str, ...]) -> Table:
 
     columns = [
         Column("Series", lambda i: result.names[i], key=True),
-        Column("Verdict", lambda i: result.verdict[i]),
+        Column("Verdict", lambda i: _shown(result.verdict[i])),
         Column("Error before", lambda i: _error(result.baseline[i]), forms.change),
         Column("Error now", lambda i: _error(result.new[i]), forms.change),
         Column("Shift", shift, forms.changes()),
         Column("Between", result.releases),
-        Column("What moved", lambda i: _MOVED.get(result.moved_by[i], result.moved_by[i])),
+        Column("What changed", lambda i: _shown(result.moved_by[i])),
     ]
-    counts = {name: int((result.verdict == name).sum()) for name in dict.fromkeys(result.verdict)}
-    tally = ", ".join(f"{n} {name}" for name, n in counts.items())
     worst = [x for x in result.detectable.tolist() if math.isfinite(x)]
     lines: list[Note | str] = [
-        f"{result.outcome.upper()}. {len(result.names)} series: {tally}.",
-        f"Look {result.look} of this gate: alarms at p ≤ {format_number(result.level, 2)}, "
-        "corrected for the number of series, so that all looks together raise a false one in at "
-        f"most {100 * result.alpha:g} % of cases.",
+        f"{_shown(result.outcome).upper()}. {_tally(result)}.",
+        f"This is check number {result.look} of this history. A series raises an alarm at "
+        f"p ≤ {format_number(result.level, 2)}, corrected for the number of series. Over all "
+        f"checks together, the probability of a false alarm is at most {100 * result.alpha:g} %.",
     ]
     if worst:
         lines.append(
-            f"A shift {_size(float(np.median(worst)))} (median series) would have been found with "
-            "probability 1/2: a pass says no more."
+            f"A shift {_size(float(np.median(worst)))} would be detected half of the time (median "
+            "series). A pass does not rule out smaller shifts."
         )
     if len(at) > len(rows):
-        lines.append(f"{len(at) - len(rows)} more moved (--json has all).")
+        lines.append(f"{len(at) - len(rows)} more series changed; --json lists all.")
     lines += [item(text) for text in dict.fromkeys([*filter(None, result.why.tolist()), *notes])]
-    return Table(f"Version {result.version} against those before", columns, rows, lines)
+    return Table(f"Version {result.version} compared with earlier versions", columns, rows, lines)
 
 
 def _size(shift: float) -> str:
-    """Write a shift on the log scale; of few degrees of freedom it may be beyond any number."""
+    """Write a shift on the log scale; with few degrees of freedom it may exceed any number."""
     if shift < math.log(2):
         return f"of {format_fraction(math.expm1(shift))}"
     factor = math.exp(min(shift, 700.0))
@@ -106,18 +124,19 @@ def _recalibrated(factors: Recalibration) -> Table:
     columns = [
         Column("Group", lambda g: factors.groups[g], key=True),
         Column("Series", lambda g: int(factors.n_series[g]), forms.count),
-        Column("Multiply predictions by", partial(_factor, factors), forms.interval(3)),
+        Column("Multiply predictions by", partial(_factor, factors), _FACTOR),
         Column("RMS error, old", lambda g: _error(factors.old_error[g]), forms.finite_percent),
         Column("RMS error, new", lambda g: _error(factors.new_error[g]), forms.finite_percent),
-        Column("Judged on", lambda g: factors.judged_by[g]),
+        Column("Evaluated on", lambda g: _shown(factors.judged_by[g])),
     ]
     notes = [
-        "Factors since the last step of each series; the new error is that of series (or versions) "
-        "that the factor was not fitted to.",
+        "Factors are fitted to the errors since the last step of each series (a step is a lasting "
+        "change of the error). The new error is that of held-out series, or of held-out versions "
+        "in a group of one series.",
     ]
     if math.isfinite(factors.new_total):
         old, new = (format_fraction(_error(x)) for x in (factors.old_total, factors.new_total))
-        notes.append(f"All groups that could be judged: {old} before, {new} with new factors.")
+        notes.append(f"All groups that could be evaluated: {old} before, {new} with new factors.")
     rows = range(len(factors.groups))
     return Table("Recalibrated: old against new", columns, rows, notes)
 
@@ -127,19 +146,30 @@ def _factor(factors: Recalibration, g: int) -> forms.Ends:
     return (factor, low, high) if math.isfinite(low) else (factor, None, None)
 
 
+def _written_factor(ends: forms.Ends) -> Cell:
+    """Write a factor with as many decimals as its interval supports."""
+    _, low, high = ends
+    width = None if low is None or high is None else (high - low) / 2
+    decimals = 2 if width is None else 3 if width < 1e-3 else -math.floor(math.log10(width))
+    return forms.interval(min(max(decimals, 1), 3)).write(ends)
+
+
+_FACTOR = Form(_written_factor, right=True)
+
+
 def _error(value: float) -> float:
     """Return an error on the log scale as a fraction."""
     return math.expm1(value)
 
 
-def shifts(found: ValidationCheck, ax: Axes | None = None) -> Axes:
-    """Draw how far the error of each series moved at the version checked, the largest first.
+def shifts(check: ValidationCheck, ax: Axes | None = None) -> Axes:
+    """Draw how far the error of each series shifted at the checked version, the largest first.
 
-    Filled rows are those whose error grew; hollow ones moved without that, or did not move.
+    The error grew in the filled rows. It did not grow in the hollow ones.
 
     Parameters
     ----------
-    found : ValidationCheck
+    check : ValidationCheck
     ax : matplotlib.axes.Axes, optional
         Where to draw; new axes in a figure of their own by default.
 
@@ -156,10 +186,13 @@ def shifts(found: ValidationCheck, ax: Axes | None = None) -> Axes:
     """
     from errcomp.report.drawing.forest import Row, forest
 
-    result = found.result
+    result = check.result
     at = np.flatnonzero(np.isfinite(result.shift))
     if not len(at):
-        raise InputError(f"no series was validated both before {result.version} and with it")
+        raise InputError(
+            f"no series was validated both before and under version {result.version}. Add "
+            "validations of the same series under an earlier version."
+        )
     at = at[np.argsort(-np.abs(result.shift[at]), kind="stable")]
     grew = set(result.blamed().tolist())
     rows = []
@@ -180,13 +213,13 @@ def shifts(found: ValidationCheck, ax: Axes | None = None) -> Axes:
     return forest(
         ax,
         rows,
-        title=f"How errors moved at {words.shorten(result.version)}, "
+        title=f"Shift of errors at {words.shorten(result.version)}, "
         f"n={words.count(len(rows), 'series')}",
         notes=[
-            "change of predicted / measured with 95 % interval, each by itself",
-            "filled: the error grew; n: versions in its baseline",
+            "change of predicted / measured, 95 % interval of each series alone",
+            "filled: the error grew; n: versions in the baseline",
         ],
         x="change of predicted / measured (%)",
         beside="change",
-        reference=(0.0, "as before"),
+        reference=(0.0, "unchanged"),
     )

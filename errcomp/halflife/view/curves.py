@@ -1,4 +1,4 @@
-"""Pictures over time: survival since calibration, drift by lag, and how likely a promise holds."""
+"""Figures over time: survival since calibration, drift by lag, and the forecast."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-#: Times at which the band is worked out, at most.
+#: Most times at which the band is computed.
 _MOST_TIMES = 40
 _TICKS = 8
 
@@ -41,16 +41,16 @@ def draw_survival(
 ) -> Axes:
     """Draw the share of series still within twice the calibrated error, by time since calibration.
 
-    The line is Turnbull's estimate, of errors at face value: more series may have doubled so than
-    surely have, noise allowed for, and the note counts both. Where the line falls between two looks
-    a box shows the range within which it may fall anywhere; on the clock of releases a series that
-    was looked at at each release falls at one of them. Ticks are series that were last seen there
-    and had not expired at face value. The band holds each share by itself at its level; it goes
-    from the earliest to the latest expiries that noise of the measurement allows, as the
-    half-life's interval does. The dotted line is the law with the best held-out score. Below the
-    axis stands how many series were at risk: still looked at, and not expired.
+    The line is Turnbull's estimate for errors at face value. More series may have doubled at face
+    value than noise allows to say with confidence; the note counts both. Where the line falls
+    between two validations, a box shows the range in which it may fall. On the clock of releases, a
+    series validated at every release falls at one release. Ticks are series that were last
+    validated there and had not expired at face value. The band is pointwise at its level; it goes
+    from the earliest to the latest expiries that noise of the measurement allows, as does the
+    interval of the half-life. The dotted line is the distribution with the best held-out score.
+    The numbers below the axis count the series at risk: still validated, and not expired.
 
-    Misleads at the right end, where a few series decide, and where series are no longer looked at
+    Misleads at the right end, where a few series decide, and where series are no longer validated
     because they have drifted.
 
     Parameters
@@ -70,8 +70,8 @@ def draw_survival(
     Raises
     ------
     InputError
-        There is no threshold, fewer than two series can be judged, or no version has a date where
-        months are asked for.
+        There is no threshold, fewer than two series can be evaluated, or versions have no dates
+        and the clock is months.
     MissingExtraError
         Matplotlib is not installed.
 
@@ -104,7 +104,7 @@ def draw_survival(
     last = float(expiry.last_seen.max())
     ax.set_xlim(0, 1.02 * last)
     ax.set_ylim(0, 104)
-    # On the clock of releases a series that expired in (2, 3] did so at release 3.
+    # On the clock of releases, a series that expired in (2, 3] expired at release 3.
     later = 1.0 if clock == "releases" else 0.0
     handles: list[Artist] = [
         *_band(ax, group, expiry, last, later),
@@ -136,19 +136,19 @@ def _expiry(group: GroupHalfLife, clock: Clock) -> Expiry:
         raise InputError(f"clock must be 'releases' or 'months', got {clock!r}.")
     if group.threshold.value is None:
         raise InputError(
-            "survival cannot be drawn: there is no error at which the calibrated one has doubled "
-            f"({group.threshold.refused.rstrip('.')}). Give the promised error (error=)."
+            "survival cannot be drawn: the error at calibration is unknown, so doubling is not "
+            f"defined ({group.threshold.refused.rstrip('.')}). Give the promised error (error=)."
         )
     if clock not in group.expiry:
         raise InputError(
-            "survival in months cannot be drawn: versions have no dates. Add dates, or draw "
-            "releases."
+            "survival in months cannot be drawn: versions have no dates. Add dates, or use "
+            'clock="releases".'
         )
     expiry = group.expiry[clock]
     if expiry.n < 2:
         why = "; ".join(f"{dropped.n} left out: {dropped.reason}" for dropped in expiry.dropped)
         raise InputError(
-            f"survival needs two series or more that can be judged, got {expiry.n} of "
+            f"survival needs two or more series that can be evaluated, got {expiry.n} of "
             f"{expiry.n_panel}{f' ({why})' if why else ''}. Draw the errors instead, or group by "
             "fewer keys."
         )
@@ -163,7 +163,7 @@ def _counted(curve: Turnbull) -> str:
 
 
 def _share(ax: Axes, curve: Turnbull, last: float, later: float) -> list[Artist]:
-    """Draw the curve, and boxes where it may fall anywhere."""
+    """Draw the curve, and boxes for the ranges in which it falls."""
     x, y = [0.0], [100.0]
     boxes: Artist | None = None
     for left, right, mass in zip(curve.left, curve.right, curve.mass, strict=True):
@@ -199,11 +199,11 @@ def _band(
         return []
     level = group.estimates[0].level
     times, all_of_them = _times(early, late, last)
-    # At calibration none has expired, by definition.
+    # At calibration no series has expired, by definition.
     low = 100 * np.array([1.0, *(early.surviving(time, level).low for time in times[1:])])
     high = 100 * np.array([1.0, *(late.surviving(time, level).high for time in times[1:])])
-    # A share does not rise: the bound of a time holds from there on if it is an upper one, up to
-    # there if it is a lower one. On the clock of releases nothing happens between two of them.
+    # A share does not rise: an upper bound holds for all later times, a lower bound for all earlier
+    # ones. On the clock of releases nothing happens between two releases.
     upper = np.repeat(high, 2)[:-1]
     lower = np.repeat(low if later and all_of_them else np.append(low[1:], low[-1]), 2)[:-1]
     band = ax.fill_between(np.repeat(times, 2)[1:], lower, upper, facecolor="#dcdcdc", lw=0.5,
@@ -213,7 +213,7 @@ def _band(
 
 
 def _times(early: Turnbull, late: Turnbull, last: float) -> tuple[Floats, bool]:
-    """Return times at which shares may change, thinned if many, and whether those are all."""
+    """Return times at which shares may change, thinned if many, and whether they are complete."""
     ends = np.concatenate([early.left, early.right, late.left, late.right, [0.0, last]])
     times = np.unique(ends[ends <= last])
     if len(times) <= _MOST_TIMES:
@@ -223,7 +223,7 @@ def _times(early: Turnbull, late: Turnbull, last: float) -> tuple[Floats, bool]:
 
 
 def _censored(ax: Axes, curve: Turnbull, expiry: Expiry) -> list[Artist]:
-    """Mark where series were last seen that had not expired."""
+    """Mark the last validations of series that had not expired."""
     seen = expiry.last_seen[np.isinf(expiry.guess)]
     if not len(seen):
         return []
@@ -236,7 +236,7 @@ def _censored(ax: Axes, curve: Turnbull, expiry: Expiry) -> list[Artist]:
 
 
 def _best_law(group: GroupHalfLife, clock: Clock) -> HalfLife | None:
-    """Return the estimate by the law that says best what it was not fitted to."""
+    """Return the estimate of the distribution with the best held-out score."""
     from errcomp.halflife.estimators.parametric import LAWS
 
     fitted = [group.estimate(law, clock) for law in LAWS]
@@ -256,12 +256,12 @@ def _fitted_law(ax: Axes, best: HalfLife, expiry: Expiry, last: float) -> list[A
     times = np.linspace(0, last, 200)
     return list(
         ax.plot(times, 100 * fit.survival(times), color=_style.ORANGE, lw=1.6, ls=(0, (1, 1.4)),
-                zorder=4, label=f"{law.replace('weibull', 'Weibull')} law (best score)")
+                zorder=4, label=f"{law.replace('weibull', 'Weibull')} distribution (best)")
     )  # fmt: skip
 
 
 def _ticks(ax: Axes, expiry: Expiry, last: float) -> None:
-    """Label times with the number of series that could still be seen to expire."""
+    """Label times with the number of series still at risk of expiring."""
     from matplotlib.ticker import MaxNLocator
 
     places = MaxNLocator(_TICKS, integer=True).tick_values(0, last)
@@ -272,22 +272,22 @@ def _ticks(ax: Axes, expiry: Expiry, last: float) -> None:
 
 def _survival_notes(expiry: Expiry, curve: Turnbull, median: HalfLife | None) -> list[str]:
     notes = [
-        f"doubled: an error of {_text.share(math.expm1(expiry.threshold))} or more; of {curve.n} "
-        f"series {curve.n_events} at face value, {int(np.isfinite(expiry.right).sum())} surely "
-        f"({100 * expiry.level:g} %, noise allowed for)"
+        f"doubled: error of {_text.share(math.expm1(expiry.threshold))} or more; {curve.n_events} "
+        f"of {curve.n} series as measured, {int(np.isfinite(expiry.right).sum())} by more than "
+        f"noise explains ({100 * expiry.level:g} %)"
     ]
     if median is not None:
         text = parts.half_life_text(median)
-        notes.append(f"half-life, until the error of half of them has doubled: {text}")
+        notes.append(f"median survival (half of the series doubled): {text}")
     if curve.n_clusters < 2:
-        notes.append("no band: all series are in one cluster, which shares what happens to it")
+        notes.append("no band: all series are in one cluster, so they are not independent")
     return notes + [
         f"{dropped.n} of {expiry.n_panel} series left out: {dropped.reason}"
         for dropped in expiry.dropped
     ]
 
 
-#: Room of the vertical axis beyond what is drawn, and how far off a line is still shown: factors.
+#: Factors: room of the vertical axis beyond the points, and how far off a line is still shown.
 _ROOM, _FARTHEST = 1.6, 30.0
 
 
@@ -296,23 +296,23 @@ def draw_variogram(group: GroupHalfLife, *, note: str = "", ax: Axes | None = No
 
     .. math:: \sqrt{V(h)} = \sqrt{\operatorname{mean}(\Delta e_h^2) - \text{noise}}
 
-    as :math:`e^{\sqrt V} - 1`, on logarithmic scales, on which a power law is a straight line.
-    Vertical lines are pointwise intervals of V; those that reach an edge go on beyond it. A
-    triangle at the lower edge is a lag at which noise explains all that was seen. Open diamonds are
-    the median :math:`|\Delta e|`, noise included: far below the line where few large steps make the
-    drift. A dotted line shows the noise of a difference where it is known; it counts as drift where
-    it is not. A model whose drift reaches √3 times the calibrated error has twice the error, as
-    :math:`\sqrt{e_0^2 + 3 e_0^2} = 2 e_0`; the half-life is marked there. Below the axis stands the
-    number of series with such pairs.
+    shown as :math:`e^{\sqrt V} - 1`, on logarithmic scales, on which a power law is a straight
+    line. Vertical lines are pointwise intervals of V; those that reach an edge continue beyond it.
+    A triangle at the lower edge is a lag at which noise explains the whole difference. Open
+    diamonds are the median :math:`|\Delta e|`, noise included; it is far below the line where a few
+    large steps cause the drift. A dotted line shows the noise of a difference if it is known;
+    otherwise noise counts as drift. A model whose drift reaches √3 times the calibrated error has
+    twice the error, as :math:`\sqrt{e_0^2 + 3 e_0^2} = 2 e_0`; the half-life is marked there. The
+    numbers below the axis count the series with such pairs.
 
-    Misleads where drift is not of one kind all along: see the errors by release.
+    Misleads where the drift changes its kind over time: see the errors by release.
 
     Parameters
     ----------
     group : GroupHalfLife
         From `errcomp.half_life`.
     note : str
-        What the errors are of, written below the title.
+        Written below the title, e.g. which predictions the errors belong to.
     ax : matplotlib.axes.Axes, optional
         Where to draw, on a light ground; new axes in a figure of their own by default.
 
@@ -323,7 +323,7 @@ def draw_variogram(group: GroupHalfLife, *, note: str = "", ax: Axes | None = No
     Raises
     ------
     InputError
-        The group has no variogram, or no two errors of it differ.
+        The group has no variogram, or all of its errors are equal.
     MissingExtraError
         Matplotlib is not installed.
 
@@ -342,8 +342,8 @@ def draw_variogram(group: GroupHalfLife, *, note: str = "", ax: Axes | None = No
     positive = np.sqrt(positive[positive > 0])
     if drift is None or not len(positive):
         raise InputError(
-            "the variogram cannot be drawn: no error moved from one version to another. Draw the "
-            "errors instead, or add versions."
+            "the variogram cannot be drawn: no error changed between versions. Draw the errors "
+            "instead, or add versions."
         )
     estimate = group.estimate("variogram", drift.unit)
     notes = [*parts.group_notes(group, note), *_variogram_notes(group, drift, estimate)]
@@ -378,13 +378,13 @@ def _noise(drift: Variogram) -> float:
 
 
 def _limits(ax: Axes, drift: Variogram, positive: Floats, target: float) -> None:
-    """Set logarithmic scales around points, and the line where errors double if it is near."""
+    """Set logarithmic scales around the points, and the line of doubled errors if it is near."""
     ax.set_xscale("log")
     ax.set_yscale("log")
     low, high = float(positive.min()), float(positive.max())
     lines = [target, _noise(drift)]
     ends = [low, high, *(line for line in lines if low / _FARTHEST < line < high * _FARTHEST)]
-    # Bounds of few releases may be anywhere: they widen the axis by so much at most.
+    # Bounds of few releases may be far off: they widen the axis by a factor of 3 at most.
     bounds = np.sqrt(np.append(drift.low, drift.high))
     near = bounds[(bounds > low / 3) & (bounds < 3 * high)]
     ends += near.tolist()
@@ -415,7 +415,7 @@ def _points(ax: Axes, drift: Variogram) -> list[Artist]:
     ]
     tell(ax, *seen, texts)
     low = np.maximum(parts.percent(np.sqrt(drift.low)), bottom)
-    # Bounds that are none are beyond every scale.
+    # Missing bounds are drawn beyond every scale.
     high = parts.percent(np.sqrt(np.minimum(drift.high, 100.0)))
     bars = ax.vlines(drift.lag, low, high, color=_style.BLUE, lw=0.9, zorder=3,
                      label=f"{100 * drift.level:g} % interval")  # fmt: skip
@@ -448,26 +448,26 @@ def _variogram_notes(
 ) -> list[str]:
     notes = []
     if estimate is None:
-        notes.append(f"half-life cannot be told: {group.threshold.refused}")
+        notes.append(f"half-life cannot be determined: {group.threshold.refused}")
     else:
-        notes.append(f"half-life, if drift goes on so: {parts.half_life_text(estimate)}")
+        notes.append(f"half-life, if drift continues: {parts.half_life_text(estimate)}")
         calibrated = _text.share(math.expm1(group.threshold.error))
         notes.append(f"doubles: a drift of √3 times the error at calibration, {calibrated}")
     if drift.noise == 0:
-        notes.append("the noise is not known, and counts as drift")
+        notes.append("the noise is unknown and counts as drift")
     else:
         notes.append("noise: of the difference of two versions, root mean square over series")
     return notes
 
 
-#: More groups than this are counted instead of drawn; characters of the name of one.
+#: More groups than this are counted instead of drawn; characters of a group's name.
 _MOST, _BESIDE = 12, 24
 #: Distance of points of one time, as a share of the longest.
 _DODGE = 0.006
 
 
 class _Curve(NamedTuple):
-    """What is told of one group: times ahead, probabilities and their bounds in per cent."""
+    """The forecast of one group: times ahead, probabilities and their bounds in per cent."""
 
     name: str
     n: int
@@ -477,15 +477,15 @@ class _Curve(NamedTuple):
     high: NDArray[np.float64]
 
 
-def forecast(found: HalfLifeForecast, ax: Axes | None = None) -> Axes:
+def forecast(result: HalfLifeForecast, ax: Axes | None = None) -> Axes:
     """Draw how likely each group is within its promise, by months or releases from now.
 
-    Each group by the method that answers for it; vertical lines are intervals. A group that cannot
-    be told is left out and counted; of very many those least likely to hold are drawn.
+    Each group is drawn by the method that answers for it; vertical lines are intervals. A group
+    without an answer is left out and counted. Of many groups, the least likely to hold are drawn.
 
     Parameters
     ----------
-    found : HalfLifeForecast
+    result : HalfLifeForecast
     ax : matplotlib.axes.Axes, optional
         Where to draw; new axes in a figure of their own by default.
 
@@ -496,14 +496,14 @@ def forecast(found: HalfLifeForecast, ax: Axes | None = None) -> Axes:
     Raises
     ------
     InputError
-        No group can be told.
+        No group has an answer.
     MissingExtraError
         Matplotlib is not installed.
     """
-    clock = found.clocks[-1]
-    curves = _curves(found, clock)
+    clock = result.clocks[-1]
+    curves = _curves(result, clock)
     if not curves:
-        raise InputError("the forecast of no group can be told: see the reasons in its table")
+        raise InputError("no group has a forecast to draw: its table says why")
     shown = curves
     if len(curves) > _MOST:
         shown = sorted(curves, key=lambda curve: curve.y[-1])[:_MOST]
@@ -523,24 +523,24 @@ def forecast(found: HalfLifeForecast, ax: Axes | None = None) -> Axes:
                               for ahead, y, low, high in points])  # fmt: skip
     ax.set_ylim(-2, 102)
     ax.grid(axis="y", color=_style.GRID)
-    line = ax.axhline(100 * found.below, color=_style.INK, lw=1.0, ls=(0, (4, 2)))
-    line.set_label(f"asked for: when it drops below {100 * found.below:g} %")
+    line = ax.axhline(100 * result.below, color=_style.INK, lw=1.0, ls=(0, (4, 2)))
+    line.set_label(f"requested probability: {100 * result.below:g} %")
     _style.name_axes(ax, x=f"{clock} from now", y="series within the promise (%)")
     fitting = zip(_text.fitting(names, _BESIDE), shown, strict=True)
     labels = [f"{name} n={curve.n:,}" for name, curve in fitting]
     _style.side_labels(ax, [x for x, _ in ends], [y for _, y in ends], labels, tints)
-    notes = [f"vertical: {100 * found.level:g} % intervals"]
-    if left_out := len(found.groups) - len(curves):
-        notes.append(f"{_text.count(left_out, 'group')} cannot be told")
+    notes = [f"vertical: {100 * result.level:g} % intervals"]
+    if left_out := len(result.groups) - len(curves):
+        notes.append(f"{_text.count(left_out, 'group')} without a forecast")
     if more := len(curves) - len(shown):
-        notes.append(f"{_text.count(more, 'group')} more likely to hold not drawn")
+        notes.append(f"{_text.count(more, 'group')} more likely to hold: not drawn")
     title = f"Does the promise hold? n={_text.count(len(curves), 'group')}"
     parts.entitle(ax, title, notes, [line])
     return ax
 
 
 def _curves(result: HalfLifeForecast, clock: Clock) -> list[_Curve]:
-    """Return the curve of each group that has one, by the method that answers for it."""
+    """Return the curve of each group with an answer, by the method that gives it."""
     curves = []
     names = parts.names_of(result.groups)
     for group, name in zip(result.groups, names, strict=True):

@@ -1,10 +1,13 @@
 """Figures of half-life: axes in, axes out, one message each.
 
-`draw_error_by_release` how the error of a frozen model grew, with the releases to blame;
-`draw_survival` how many series are still valid; `draw_variogram` how far errors drift by lag;
-`draw_releases_heat` which groups moved at which release. None shows anything, touches pyplot or
-changes Matplotlib's settings; Matplotlib is imported at first use
-(``pip install 'errcomp[figures]'``). `errcomp.report.drawing.saving.save` writes a file.
+* `draw_error_by_release`: how the error of a frozen model grew, and the releases responsible
+* `draw_survival`: how many series are still valid
+* `draw_variogram`: how far errors drift, by lag
+* `draw_releases_heat`: which groups changed at which release
+
+These functions do not open a window, use pyplot or change Matplotlib's settings. Matplotlib is
+imported at first use (``pip install 'errcomp[figures]'``). `errcomp.report.drawing.saving.save`
+writes a file.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp.errors import InputError, describe_names
+from errcomp.errors import InputError, describe_names, renamed
 from errcomp.halflife.view import parts
 from errcomp.halflife.view.curves import draw_survival, draw_variogram
 from errcomp.report.drawing import style as _style
@@ -45,21 +48,21 @@ __all__ = [
 
 #: More series than this are drawn as bands of their quantiles.
 _MOST_LINES = 30
-#: Share of the height that errors take; steps hang from the top.
+#: Shares of the height: errors, and the steps that hang from the top.
 _ERRORS, _STEPS = 0.78, 0.17
-#: Errors beyond this many thresholds need a scale that is logarithmic there.
+#: Beyond this many thresholds the scale is logarithmic.
 _FAR = 5.0
-#: Methods of the half-life that is marked, the first there is.
+#: The half-life that is marked is that of the first available method.
 _METHODS = ("trajectory", "expiry", "turnbull")
 _SOURCES = {"given": "promised", "measured": "calibrated", "assumed": "assumed"}
 _UNTIL = {
-    "trajectory": ", until the RMS error has doubled",
-    "turnbull": ", until the error of half of the series has doubled",
+    "trajectory": " (RMS error doubled)",
+    "turnbull": " (error of half of the series doubled)",
 }
 
 
 class _Curve(NamedTuple):
-    """What stands for the series: positions of versions, errors and their bounds."""
+    """The main line: positions of versions, errors and their bounds."""
 
     label: str
     at: NDArray[np.int64]
@@ -72,15 +75,15 @@ class _Curve(NamedTuple):
 def draw_error_by_release(group: GroupHalfLife, *, note: str = "", ax: Axes | None = None) -> Axes:
     r"""Draw how the error of a frozen model grows from release to release.
 
-    Errors are :math:`e^{|\log(\text{predicted} / \text{measured})|} - 1`: 10 % is a factor of 1.1,
-    either way. The thick line is the root mean square over series, noise subtracted, with its
-    interval where there are clusters enough to tell one; the median where series were calibrated at
-    different versions; the error itself where there is one series. Thin lines are series, or grey
-    bands their quantiles where there are more than 30. Bars that hang from the top are the shares
-    of series with a step at that release, relative to the largest. The half-life is marked on the
-    line at which the calibrated error has doubled, where all series start at one version.
+    Errors are :math:`e^{|\log(\text{predicted} / \text{measured})|} - 1`: 10 % is a factor of 1.1
+    in either direction. The thick line is the root mean square over series, minus noise, with its
+    interval if there are enough clusters. It is the median if series were calibrated at different
+    versions, and the error itself for a single series. Thin lines are series; more than 30 are
+    drawn as grey bands of their quantiles. Bars that hang from the top are the shares of series
+    with a step at that release, relative to the largest. If all series start at one version, the
+    half-life is marked on the line of the doubled error.
 
-    Misleads where series join or leave on the way: the line then moves without any error moving.
+    Misleads where series join or leave on the way: the line then changes although no error does.
     The numbers of series are below the title.
 
     Parameters
@@ -88,7 +91,7 @@ def draw_error_by_release(group: GroupHalfLife, *, note: str = "", ax: Axes | No
     group : GroupHalfLife
         From `errcomp.half_life`.
     note : str
-        What the errors are of, written below the title.
+        Written below the title, e.g. which predictions the errors belong to.
     ax : matplotlib.axes.Axes, optional
         Where to draw, on a light ground; new axes in a figure of their own by default.
 
@@ -154,12 +157,12 @@ def _one_start(panel: Panel) -> bool:
 
 
 def _curve(group: GroupHalfLife) -> _Curve:
-    """Choose what stands for the series: the error of one, the RMS, or the median."""
+    """Choose the main line: the error of a single series, the RMS, or the median."""
     panel = group.panel
     level = f"{100 * group.trajectory.level:g} %"
     if panel.n_series == 1:
         noise = panel.sd
-        if panel.frozen_at_first:  # the noise of the first measurement is in every later error
+        if panel.frozen_at_first:  # every later error contains the noise of the first measurement
             noise = np.where(np.arange(len(noise)) > 0, np.hypot(noise, noise[0]), 0.0)
         value = np.abs(panel.error)
         low = np.maximum(value - 2 * noise, 0.0)
@@ -186,7 +189,7 @@ def _limits(ax: Axes, curve: _Curve, panel: Panel, doubled: float) -> None:
         each = np.array([np.quantile(each[panel.version == place], 0.9) for place in curve.at])
     high = parts.percent_of(max(each.max(), curve.value.max()))
     bounds = parts.percent(curve.high[np.isfinite(curve.high)])
-    # Bounds of few clusters may be anywhere: they do not decide the scale.
+    # Bounds of few clusters may be far off: they do not decide the scale.
     top = max(high, 1.3 * doubled, min(bounds.max(initial=0.0), 1.5 * high)) or 1.0
     far = doubled > 0 and top > _FAR * doubled
     if far:
@@ -238,7 +241,7 @@ def _series(ax: Axes, panel: Panel) -> list[Artist]:
 
 
 def _steps(ax: Axes, group: GroupHalfLife) -> list[Artist]:
-    """Hang bars from the top at releases at which series stepped."""
+    """Hang bars from the top at releases with steps."""
     if not group.steps:
         return []
     from matplotlib.patches import Patch
@@ -255,7 +258,7 @@ def _steps(ax: Axes, group: GroupHalfLife) -> list[Artist]:
 
 
 def _most(group: GroupHalfLife) -> ReleaseStep:
-    """Return the release at which the largest share of series stepped."""
+    """Return the release with the largest share of series with a step."""
     return max(group.steps, key=lambda step: step.n_series / max(step.n_looked_at, 1))
 
 
@@ -263,7 +266,7 @@ def _error_notes(group: GroupHalfLife, marked: HalfLife | None) -> list[str]:
     panel, threshold = group.panel, group.threshold
     notes = []
     if threshold.value is None:
-        notes.append(f"half-life cannot be told: {threshold.refused}")
+        notes.append(f"half-life cannot be determined: {threshold.refused}")
     elif marked is not None:
         until = _UNTIL.get(marked.method, "")
         since = "" if _one_start(panel) else " since each first version (not marked)"
@@ -271,45 +274,45 @@ def _error_notes(group: GroupHalfLife, marked: HalfLife | None) -> list[str]:
     counts = np.bincount(panel.version)
     counts = counts[counts > 0]
     if counts.min() < counts.max():
-        notes.append(f"{parts.span_text(int(counts.min()), int(counts.max()))} series a version")
+        notes.append(f"{parts.span_text(int(counts.min()), int(counts.max()))} series per version")
     if group.steps:
         chance = group.steps[0].false_alarms
         n_steps = sum(step.n_series for step in group.steps)
         most = _most(group)
         notes.append(
-            f"{_text.count(n_steps, 'step')} found ({chance:.2g} series would show one by chance); "
-            f"most at {_text.shorten(most.version)}: predicted / measured "
-            f"{_text.signed(most.change)}"
+            f"{_text.count(n_steps, 'step')} found ({chance:.2g} expected by chance); most at "
+            f"{_text.shorten(most.version)}: predicted / measured {_text.signed(most.change)}"
         )
     return notes
 
 
-#: Colours end at the first of these relative changes that so many cells lie within.
+#: Colours end at the first of these relative changes that holds this share of the cells.
 _CLIPS = (0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 3.0)
 _WITHIN = 0.95
-#: Share of the scale from which cells below 0 are hatched: print in grey has no sign.
+#: Cells below 0 by more than this share of the scale are hatched: grey print shows no sign.
 _HATCHED = 0.2
-#: Edges of more columns would hide the cells.
+#: With more columns, edges would hide the cells.
 _MOST_EDGED = 40
 #: Pixels that the colour bar and the numbers of series take.
 _BESIDE = 90.0
 
 
-def draw_releases_heat(found: HalfLives, *, note: str = "", ax: Axes | None = None) -> Axes:
+@renamed(found="half_lives")
+def draw_releases_heat(half_lives: HalfLives, *, note: str = "", ax: Axes | None = None) -> Axes:
     r"""Draw the median change of the error since the first version, by group and release.
 
     A cell is :math:`\operatorname{median}_i (e_{iv} - e_{i1})` over the series of a group that were
-    validated under the version, e = log(predicted / measured), shown as a relative change. Above 0
-    what was measured became smaller (faster, if it is a time), or the prediction larger. Colours
-    end at the stated value; cells below 0 are hatched, so that print in grey tells them; a cell
-    without series is blank but for a dash. Dots are releases at which series of the group stepped,
-    the larger the more of them.
+    validated under the version, e = log(predicted / measured), shown as a relative change. Above 0,
+    the measured value became smaller (faster, if it is a time), or the prediction larger. Colours
+    end at the stated value. Cells below 0 are hatched, which shows their sign in grey print. A cell
+    without series has a dash. Dots are releases at which series of the group have a step; more
+    series make a larger dot.
 
-    Misleads where series of a group move in different ways: their median stays.
+    Misleads where series of a group change in different directions: their median stays.
 
     Parameters
     ----------
-    found : HalfLives
+    half_lives : HalfLives
         From `errcomp.half_life` with ``by=``, of two groups or more.
     note : str
         What the series are, written below the title.
@@ -331,7 +334,7 @@ def draw_releases_heat(found: HalfLives, *, note: str = "", ax: Axes | None = No
     --------
     >>> import errcomp as ec
     >>> versions = ["1.0", "1.1", "1.2"]
-    >>> found = ec.half_life(
+    >>> half_lives = ec.half_life(
     ...     {
     ...         "version": versions * 2,
     ...         "op": ["Gelu"] * 3 + ["Conv"] * 3,
@@ -339,26 +342,26 @@ def draw_releases_heat(found: HalfLives, *, note: str = "", ax: Axes | None = No
     ...     },
     ...     by="op",
     ... )
-    >>> axes = draw_releases_heat(found)
+    >>> axes = draw_releases_heat(half_lives)
     >>> [label.get_text() for label in axes.get_yticklabels()]
     ['Conv', 'Gelu']
     """
-    if len(found.groups) < 2:
+    if len(half_lives.groups) < 2:
         raise InputError(
-            f"a heat map needs two groups or more, got {len(found.groups)}. Group the series "
-            "(by=, e.g. kernel_class), or draw the errors of the one group."
+            f"a heat map needs two or more groups, got {len(half_lives.groups)}. Group the series "
+            "(by=, e.g. kernel_class), or draw the errors of the group."
         )
-    panels = [group.panel for group in found.groups]
+    panels = [group.panel for group in half_lives.groups]
     seen = np.unique(np.concatenate([panel.version for panel in panels]))
-    cells = np.array([_medians(panel, len(found.versions)) for panel in panels])[:, seen]
+    cells = np.array([_medians(panel, len(half_lives.versions)) for panel in panels])[:, seen]
     clip = _clip(cells)
     rows = len(panels)
     notes = [*([note] if note else []), *_heat_notes(cells, clip)]
     ax = _style.canvas(ax, 1.9 + 0.15 * len(notes) + max(0.24 * rows, 1.2))
     mesh = _cells(ax, cells, clip)
-    names = parts.names_of(found.groups)
-    _tell(ax, names, [found.versions[i] for i in seen], cells)
-    handles = _dots(ax, found, seen)
+    names = parts.names_of(half_lives.groups)
+    _tell(ax, names, [half_lives.versions[i] for i in seen], cells)
+    handles = _dots(ax, half_lives, seen)
     _style.names_on_y(ax, names)
     ax.set_ylim(rows - 0.5, -0.5)
     for y, panel in enumerate(panels):
@@ -367,7 +370,7 @@ def draw_releases_heat(found: HalfLives, *, note: str = "", ax: Axes | None = No
     label = parts.release_ticks(ax, panels[0], seen.tolist(), range(len(seen)), beside=beside)
     _colour_bar(ax, mesh, clip, cells)
     ax.spines[["left", "bottom"]].set_visible(False)
-    _style.name_axes(ax, x=label, y=" / ".join(map(_text.shorten, found.by)))
+    _style.name_axes(ax, x=label, y=" / ".join(map(_text.shorten, half_lives.by)))
     n = sum(panel.n_series for panel in panels)
     title = f"Change of predicted / measured, n={n:,} series in {rows} groups"
     parts.entitle(ax, title, notes, handles)
@@ -385,7 +388,7 @@ def _medians(panel: Panel, versions: int) -> Floats:
 
 
 def _clip(cells: Floats) -> float:
-    """Return the log ratio at which colours end."""
+    """Return the log-ratio at which colours end."""
     largest = float(np.nanquantile(np.abs(cells), _WITHIN))
     return math.log1p(next((clip for clip in _CLIPS if math.log1p(clip) >= largest), _CLIPS[-1]))
 
@@ -414,7 +417,7 @@ def _cells(ax: Axes, cells: Floats, clip: float) -> QuadMesh:
 
 
 def _dots(ax: Axes, half_lives: HalfLives, seen: NDArray[np.int64]) -> list[Artist]:
-    """Put dots at releases at which series stepped, with areas by their share."""
+    """Put dots at releases with steps; their areas show the share of series."""
     place = {half_lives.versions[position]: x for x, position in enumerate(seen.tolist())}
     dots = [
         (place[step.version], y, step.n_series / max(step.n_looked_at, 1))
@@ -430,12 +433,12 @@ def _dots(ax: Axes, half_lives: HalfLives, seen: NDArray[np.int64]) -> list[Arti
                zorder=4)  # fmt: skip
     return [
         Line2D([], [], ls="", marker="o", ms=size, color=_style.INK, mec="white", label=label)
-        for size, label in ((6.7, "all series stepped there"), (3.2, "few of them"))
+        for size, label in ((6.7, "step in all series"), (3.2, "step in few series"))
     ]
 
 
 def _tell(ax: Axes, names: Sequence[str], versions: Sequence[str], cells: Floats) -> None:
-    """Say in each cell which group it is of, under which version, and its change."""
+    """Name the group, the version and the change of each cell."""
     known = np.argwhere(np.isfinite(cells))
     names = _text.fitting(names)
     y, x = known.astype(float).T
@@ -469,7 +472,7 @@ def _heat_notes(cells: Floats, clip: float) -> list[str]:
 
 
 def _alone(name: str, drawn: Callable[..., Axes]) -> Callable[..., Axes]:
-    """Draw the only group of half-lives."""
+    """Return a function that draws the only group of half-lives."""
 
     def figure(half_lives: HalfLives, ax: Axes | None = None) -> Axes:
         return drawn(_only_group(half_lives, name), note=half_lives.source, ax=ax)
@@ -481,7 +484,7 @@ def _heat(half_lives: HalfLives, ax: Axes | None = None) -> Axes:
     return draw_releases_heat(half_lives, note=half_lives.source, ax=ax)
 
 
-#: What can be drawn of half-lives, by name. All but ``heat`` show one group and refuse several.
+#: Figures of half-lives, by name. All but ``heat`` show one group and refuse several.
 FIGURES: Mapping[str, Callable[..., Axes]] = {
     "errors": _alone("errors", draw_error_by_release),
     "survival": _alone("survival", draw_survival),
@@ -490,8 +493,21 @@ FIGURES: Mapping[str, Callable[..., Axes]] = {
 }
 
 
-def draw(found: HalfLives, name: str, ax: Axes | None = None) -> Axes:
+@renamed(found="half_lives")
+def draw(half_lives: HalfLives, name: str, ax: Axes | None = None) -> Axes:
     """Draw one of `FIGURES`.
+
+    Parameters
+    ----------
+    half_lives : HalfLives
+    name : str
+        A key of `FIGURES`.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; new axes in a figure of their own by default.
+
+    Returns
+    -------
+    matplotlib.axes.Axes
 
     Raises
     ------
@@ -499,11 +515,19 @@ def draw(found: HalfLives, name: str, ax: Axes | None = None) -> Axes:
         There is no such figure, or it shows one group and there are several.
     MissingExtraError
         Matplotlib is not installed.
+
+    Examples
+    --------
+    >>> import errcomp as ec
+    >>> versions = [f"1.{i}" for i in range(4)]
+    >>> half_lives = ec.half_life({"version": versions, "measured": [4.0, 4.1, 4.0, 5.0]})
+    >>> draw(half_lives, "variogram").get_title(loc="left")
+    'Drift by lag, n=1 series'
     """
     if name not in FIGURES:
-        known = describe_names(list(FIGURES))
-        raise InputError(f"no figure {name!r} of half-lives. Figures: {known}")
-    return FIGURES[name](found, ax)
+        known = describe_names(list(FIGURES), wanted=name)
+        raise InputError(f"unknown figure {name!r} of half-lives. Available: {known}.")
+    return FIGURES[name](half_lives, ax)
 
 
 def _only_group(half_lives: HalfLives, name: str) -> GroupHalfLife:
@@ -511,6 +535,7 @@ def _only_group(half_lives: HalfLives, name: str) -> GroupHalfLife:
         return half_lives.groups[0]
     labels = parts.names_of(half_lives.groups)
     raise InputError(
-        f"{name} shows one group, and there are {len(labels)}: {describe_names(labels)}. Choose "
-        "the rows of one (--where KEY=VALUE), leave out the keys to group by, or draw heat."
+        f"the figure {name!r} shows one group, and there are {len(labels)}: "
+        f"{describe_names(labels)}. Select one (--where KEY=VALUE), drop the keys to group by "
+        "(--by), or draw 'heat'."
     )

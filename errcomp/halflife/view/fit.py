@@ -1,4 +1,4 @@
-"""What people see of half-lives by group."""
+"""The report of half-lives by group."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from errcomp.halflife.panel import Panel
+from errcomp.halflife.view.parts import number, timed
 from errcomp.report import forms
 from errcomp.report.drawing.words import count
 from errcomp.report.model import Cell, Column, Figure, Form, Note, Report, Table, Verdict, item
-from errcomp.results import Written, format_change, format_fraction, format_number
+from errcomp.results import Written, format_change, format_fraction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,28 +23,36 @@ if TYPE_CHECKING:
     from errcomp.halflife.results import GroupHalfLife, HalfLives, ReleaseStep
     from errcomp.halflife.threshold import Threshold
 
-__all__ = ["HALF_LIFE", "half_lives_view", "label_of", "steps_table", "timed", "written"]
+__all__ = [
+    "HALF_LIFE",
+    "half_lives_view",
+    "label_of",
+    "steps_table",
+    "written",
+]
 
 #: Steps listed in one table.
 _STEPS_SHOWN = 20
 _TOO_FEW = "too few series expired."
-#: What is asked first stands first.
+#: Methods in the order of the columns: the most asked question first.
 _ONE = ("expiry", "variogram", "decay")
 _MANY = ("trajectory", "turnbull", "variogram")
 _HEADERS = {
-    "turnbull": "Half of the series expired",
+    "turnbull": "Median survival",
     "trajectory": "RMS error doubled",
-    "variogram": "Doubles if drift goes on",
+    "variogram": "Doubled if drift continues",
     "expiry": "Error doubled",
-    "decay": "By smooth decay",
+    "decay": "Smooth decay",
 }
 _LAWS = ("exponential", "weibull", "log-normal")
-#: What is the same of a single series.
+#: Words of documents that the report shows in other words.
+_CAUSES = {"cannot be told": "undetermined"}
+#: Methods that give a single series the half-life of its expiry.
 _OF_ALL = ("trajectory", "turnbull")
 
 
 def half_lives_view(half_lives: HalfLives) -> Report:
-    """Return what people see of half-lives by group.
+    """Return the report of half-lives by group.
 
     Parameters
     ----------
@@ -54,22 +63,21 @@ def half_lives_view(half_lives: HalfLives) -> Report:
     Report
     """
     return Report(
-        title=f"Until which release does it hold? {half_lives.source or 'The history given'}",
+        title=f"How long does the calibration hold? {half_lives.source or 'The given history'}",
         line=_line(half_lives),
         verdicts=[_of_group(half_lives, group) for group in half_lives.groups],
         figures=_figures(half_lives),
         tables=_tables(half_lives),
         method=[
             ("Half-life", "The time until the error of a model calibrated at the first version "
-             "has doubled: the root mean square over the series of a group (above), or the error "
-             "of a single series."),
-            ("Expired", "A series is, from the release on at which its error is beyond twice that "
-             "at calibration: surely where that is more than noise explains, at face value where "
-             "it is so as measured."),
-            ("Releases", f"{len(half_lives.versions)}, in the order of {half_lives.order_by}"),
+             "has doubled. The error of a group is the root mean square over its series."),
+            ("Expired", "A series has expired when its error exceeds twice the error at "
+             "calibration. It has clearly expired when noise does not explain the excess. At face "
+             "value means as measured, with noise."),
+            ("Releases", f"{len(half_lives.versions)}, {_ordered(half_lives)}"),
             ("Noise of one validation", _noise(half_lives)),
             ("Coverage of the intervals", f"{100 * half_lives.level:g} %"),
-            ("False alarms of steps per series", f"{100 * half_lives.alpha:g} %"),
+            ("False alarms of steps, per series", f"{100 * half_lives.alpha:g} %"),
             ("Seed", str(half_lives.seed)),
         ],
         draw=partial(_drawn, half_lives),
@@ -97,7 +105,7 @@ def _figures(half_lives: HalfLives) -> list[Figure]:
     from errcomp.halflife.view import figures as draw
 
     if len(half_lives.groups) > 1:
-        caption = "Which groups moved at which release."
+        caption = "Which groups changed at which release."
         return [
             Figure(
                 "heat",
@@ -106,9 +114,9 @@ def _figures(half_lives: HalfLives) -> list[Figure]:
             )
         ]
     captions = {
-        "errors": "The error of the frozen model, release by release; steps are marked.",
-        "survival": "The share of the series whose error has not doubled, at face value.",
-        "variogram": "How far errors drift apart with the releases between them.",
+        "errors": "The error of the frozen model, release by release, with steps marked.",
+        "survival": "The share of series whose error has not doubled, as measured.",
+        "variogram": "How far the error drifts, by the number of releases between two versions.",
     }
     return [
         Figure(name, text, partial(draw.draw, half_lives, name)) for name, text in captions.items()
@@ -118,39 +126,52 @@ def _figures(half_lives: HalfLives) -> list[Figure]:
 def _noise(half_lives: HalfLives) -> str:
     known = half_lives.noise
     if not math.isfinite(known.sd):
-        return "not known"
+        return "unknown"
     return f"{format_fraction(known.sd)} (median series), from {known.source.replace('_', ' ')}"
 
 
+def _ordered(half_lives: HalfLives) -> str:
+    """Say what the versions are ordered by."""
+    order = {
+        "order": "in the given order",
+        "released": "by release date",
+        "number": "by version number",
+        "date": "by date of their first validation",
+    }
+    return order.get(half_lives.order_by, f"by {half_lives.order_by}")
+
+
 def _of_group(half_lives: HalfLives, group: GroupHalfLife) -> Verdict:
-    """Say how long the model holds for a group, then what became of its series."""
+    """Say how long the model holds for a group, then when half of its series expire."""
     whose = label_of(group) if group.key else "all series"
     answers = answers_of(group, half_lives.clocks)
     if not answers:
         refused = dict.fromkeys(fit.refused for fit in group.estimates if fit.refused)
-        return Verdict("Cannot be told", f"— {whose}: {next(iter(refused), _TOO_FEW)}", "doubt")
+        why = next(iter(refused), _TOO_FEW)
+        return Verdict("Cannot be determined", f"— {whose}: {why}", "doubt")
     first = answers[0]
     if first.method == "turnbull":
         head, text = _half(answers)
-        return Verdict(head, f"— {whose}: {text}.")
+        return Verdict(head.capitalize(), f"— {whose}: {text}.")
     n = group.panel.n_series
     error = "its error" if n == 1 else f"the error (root mean square over {n:,} series)"
     if _endless(first):
         head = "Not yet doubled"
-        text = f"— {whose}: in the record {error} stays below twice that at calibration; "
-        text += f"{100 * half_lives.level:g} % interval from {_least(answers)} on."
+        text = f"— {whose}: at every recorded release {error} is below twice its value at "
+        text += f"calibration. The {100 * half_lives.level:g} % interval of the half-life starts "
+        text += f"at {_least(answers)}."
     else:
         head = _or([_with_interval(answer) for answer in answers])
-        text = f"— {whose}: then {error} has doubled{_at(group, first)}."
+        text = f"— {whose}: the time until {error} has doubled{_at(group, first)}."
     half = [group.estimate("turnbull", clock) for clock in half_lives.clocks] if n > 1 else []
     medians = [fit for fit in half if fit is not None and fit.half_life is not None]
     if medians:
-        text += f" {': '.join(_half(medians))}."
+        text += f" Median survival: {', '.join(_half(medians))}."
     return Verdict(head, text)
 
 
 def _at(group: GroupHalfLife, fit: HalfLife) -> str:
-    """Name the release, where all series were calibrated at one and the history is there."""
+    """Name the release if all series were calibrated at one release and the history is known."""
     panel = group.panel
     if not isinstance(panel, Panel) or fit.unit != "releases" or fit.half_life is None:
         return ""
@@ -159,19 +180,19 @@ def _at(group: GroupHalfLife, fit: HalfLife) -> str:
         return ""
     start = first.pop()
     doubled = panel.versions[start + int(fit.half_life)]
-    return f", at {doubled} (calibrated at {panel.versions[start]})"
+    return f"; reached at {doubled}, calibrated at {panel.versions[start]}"
 
 
 def _half(answers: Sequence[HalfLife]) -> tuple[str, str]:
-    """Say when half of the series have expired, or that they have not in the record."""
-    censored = f"({100 * answers[0].censored_share:.0f} % had not surely expired when last seen)"
+    """Say when half of the series have expired, or that fewer than half have."""
+    censored = f"({100 * answers[0].censored_share:.0f} % are possibly still valid)"
     if _endless(answers[0]):
         return (
-            f"More than {_least(answers)}",
-            f"less than half of the series have expired in the record {censored}",
+            f"more than {_least(answers)}",
+            f"fewer than half of the series have expired so far {censored}",
         )
     when = _or([_with_interval(answer) for answer in answers])
-    return when, f"then half of the series have expired {censored}"
+    return when, f"the time until half of the series have expired {censored}"
 
 
 def _endless(fit: HalfLife) -> bool:
@@ -192,7 +213,7 @@ def _or(texts: Sequence[str]) -> str:
 
 
 def _tables(half_lives: HalfLives) -> list[Table]:
-    """Return half-lives by group, the laws where a group is alone, steps by release, and notes."""
+    """Return half-lives by group, the distributions of a single group, and steps by release."""
     tables = [_half_lives(half_lives, clock) for clock in half_lives.clocks]
     if len(half_lives.groups) == 1:
         tables += _methods(half_lives.groups[0])
@@ -203,10 +224,10 @@ def _tables(half_lives: HalfLives) -> list[Table]:
 
 
 def answers_of(group: GroupHalfLife, clocks: Sequence[Clock]) -> list[HalfLife]:
-    """Return what answers how long a group holds: on each clock, by the first method that can.
+    """Return the half-lives to report for a group: on each clock, by the first method that answers.
 
-    That is until its error has doubled; else, where too few series differ for that, until half of
-    them have expired.
+    The first choice is the time until the error has doubled. With too few series for that, it is
+    the time until half of the series have expired.
     """
     methods = ("expiry",) if group.panel.n_series == 1 else ("trajectory", "turnbull")
     for method in methods:
@@ -218,41 +239,25 @@ def answers_of(group: GroupHalfLife, clocks: Sequence[Clock]) -> list[HalfLife]:
 
 
 def written(fit: HalfLife | None) -> str:
-    """Write a half-life with its interval as people do."""
+    """Write a half-life with its interval."""
     return "–" if fit is None else _parts(fit).text
 
 
 def _parts(fit: HalfLife) -> Written:
     if fit.refused or fit.half_life is None or fit.low is None or fit.high is None:
-        return Written("cannot be told")
+        return Written("cannot be determined")
     if math.isinf(fit.half_life):
-        return Written(f"> {_number(fit.low)}")
-    high = "∞" if math.isinf(fit.high) else _number(fit.high)
-    return Written(_number(fit.half_life), "", _number(fit.low), high)
+        return Written(f"> {number(fit.low)}")
+    high = "∞" if math.isinf(fit.high) else number(fit.high)
+    return Written(number(fit.half_life), "", number(fit.low), high)
 
 
 def _half_life(fit: HalfLife | None) -> Cell:
-    """Return the cell of a half-life; one without end is sorted by where its interval begins."""
+    """Return the cell of a half-life; an endless one is sorted by the start of its interval."""
     if fit is None:
         return Cell(written(fit))
     value = fit.low if fit.half_life == math.inf else fit.half_life
     return forms.figure(_parts(fit), math.nan if value is None else value)
-
-
-def timed(value: float, clock: Clock) -> str:
-    """Write a time with its unit.
-
-    Examples
-    --------
-    >>> timed(1.0, "releases"), timed(3.84, "months")
-    ('1 release', '3.8 months')
-    """
-    number = _number(value)
-    return f"{number} {clock.removesuffix('s') if number == '1' else clock}"
-
-
-def _number(value: float) -> str:
-    return format_number(value, 2) if value < 100 else f"{value:.0f}"
 
 
 def label_of(group: GroupHalfLife) -> str:
@@ -274,7 +279,7 @@ def _half_lives(half_lives: HalfLives, clock: Clock) -> Table:
     # Beside the half-life that counts the series.
     counted, at = ("expiry", 4) if single else ("turnbull", 5)
     unexpired = partial(_unexpired, counted, clock)
-    columns.insert(at, Column("Not surely expired", unexpired, forms.share))
+    columns.insert(at, Column("Possibly still valid", unexpired, forms.share))
     title = (
         f"Half-life in {clock} of {half_lives.source or 'the history'}: the time until the error "
     )
@@ -284,9 +289,9 @@ def _half_lives(half_lives: HalfLives, clock: Clock) -> Table:
 
 
 def _shown(method: str, clock: Clock, group: GroupHalfLife) -> HalfLife | str | None:
-    """Return a half-life of a group, or how many of its series expired where that is too few."""
+    """Return a half-life of a group, or how many of its series expired if that is too few."""
     alone = group.estimate("expiry", clock)
-    # Of one series the error is that of all, and half of it has expired when it has.
+    # For a single series, the RMS error and the median survival are those of the series itself.
     if alone is not None and method in _OF_ALL:
         return alone
     if method == "turnbull" and _too_few(group, clock):
@@ -295,30 +300,30 @@ def _shown(method: str, clock: Clock, group: GroupHalfLife) -> HalfLife | str | 
 
 
 def _unexpired(method: str, clock: Clock, group: GroupHalfLife) -> float | None:
-    """Return the share of the series that have not surely expired."""
+    """Return the share of the series that have not clearly expired."""
     fits = [group.estimate("expiry", clock), group.estimate(method, clock)]
     return next((fit.censored_share for fit in fits if fit and not fit.refused), None)
 
 
 def _too_few(group: GroupHalfLife, clock: Clock) -> bool:
-    """Say whether some of several series expired, and that tells no interval."""
+    """Say whether some of several series expired, but too few for an interval."""
     half = group.estimate("turnbull", clock)
     return half is not None and bool(half.refused) and clock in group.expiry
 
 
 def _counted(group: GroupHalfLife, clock: Clock) -> str:
-    """Say how many have surely expired, and when, where that is too few for an interval."""
+    """Say how many have clearly expired, and when, if that is too few for an interval."""
     expiry = group.expiry[clock]
     when = expiry.right[np.isfinite(expiry.right)]
     text = f"{len(when)} of {expiry.n}"
     if not len(when):
         return text
-    ends = dict.fromkeys((_number(when.min()), _number(when.max())))
+    ends = dict.fromkeys((number(when.min()), number(when.max())))
     return f"{text}, after {' to '.join(ends)}"
 
 
 def _threshold(threshold: Threshold) -> Cell:
-    """Return the cell of an error at calibration, with a word where nobody measured it."""
+    """Return the cell of an error at calibration, marked if it was not measured."""
     cell = forms.percent.write(math.expm1(threshold.error))
     mark = {"given": " (given)", "assumed": " (assumed)"}.get(threshold.source)
     return Cell(cell.text + mark, cell.value) if mark else cell
@@ -332,41 +337,40 @@ _THRESHOLD = Form(_threshold, right=True)
 def _notes(half_lives: HalfLives) -> list[Note | str]:
     level = f"{100 * half_lives.level:g} %"
     notes: list[Note | str] = [
-        f"[low, high]: {level} interval. > 12: more than 12, where that interval begins; in the "
-        "record the error has not doubled, or less than half of the series have expired."
+        f"[low, high]: {level} interval. > 12: longer than the record; the interval starts at 12."
     ]
     if any(group.panel.n_series > 1 for group in half_lives.groups):
         notes.append(
-            "RMS error doubled: until the root mean square error over all series has, which a few "
-            "that jump far can do. Half of the series expired: until half of them are beyond twice "
-            "the error at calibration, at face value. Not surely expired: share of the series "
-            f"that were at no version beyond it by more than noise explains ({level})."
+            "RMS error doubled: time until the root mean square error over all series has doubled; "
+            "a few series with large errors are enough. Median survival: time until half of the "
+            "series have expired, that is, exceed twice the error at calibration as measured. "
+            "Possibly still valid: share of series that never exceeded it by more than noise "
+            f"explains ({level})."
         )
     if any(_too_few(group, half_lives.clocks[0]) for group in half_lives.groups):
-        notes.append("3 of 8, after 2 to 5: so many surely have, too few for an interval.")
+        notes.append(
+            "3 of 8, after 2 to 5: how many series have clearly expired, and when; too few for an "
+            "interval."
+        )
     notes.append(
-        "Doubles if drift goes on: for a model calibrated at any release, if errors drift as they "
-        "did on average."
+        "Doubled if drift continues: for a model calibrated at any release, if errors keep "
+        "drifting at their average rate."
     )
     notes.append(
         f"{len(half_lives.versions)} versions, {half_lives.versions[0]} to "
-        f"{half_lives.versions[-1]}, ordered by "
-        + {
-            "order": "what was given",
-            "released": "their release dates",
-            "number": "their numbers",
-            "date": "the dates of their first validation",
-        }.get(half_lives.order_by, half_lives.order_by)
-        + "."
+        f"{half_lives.versions[-1]}, ordered {_ordered(half_lives)}."
     )
     if any(group.threshold.source == "measured" for group in half_lives.groups):
         notes.append(
-            "Error at calibration: RMS over the series at their first version; noise of the "
-            "measurement is subtracted where it is known."
+            "Error at calibration: RMS over the series at their first version, minus measurement "
+            "noise where that is known."
         )
     noise = half_lives.noise
     if math.isfinite(noise.sd):
-        notes.append(f"Noise of one validation: {format_fraction(noise.sd)} (median series).")
+        notes.append(
+            "Noise of one validation (scatter of repeated measurements of one version): "
+            f"{format_fraction(noise.sd)} (median series)."
+        )
     refusals: dict[str, list[str]] = {}
     for group in half_lives.groups:
         for text in group.notes:
@@ -386,35 +390,40 @@ def _notes(half_lives: HalfLives) -> list[Note | str]:
 
 
 def _methods(group: GroupHalfLife) -> list[Table]:
-    """Show the laws side by side where there is one group."""
+    """Compare the parametric distributions if there is a single group."""
     rows = [fit for fit in group.estimates if fit.method in _LAWS and not fit.refused]
     if not rows:
         return []
     columns = [
-        Column("Law of the times", lambda row: row.method, key=True),
+        Column("Distribution", lambda row: row.method, key=True),
         Column("Clock", lambda row: row.unit),
-        Column("Half of the series expired", lambda row: row, HALF_LIFE),
-        Column("Held-out log score", lambda row: row.details.get("held_out_score"), forms.fixed(3)),
+        Column("Median survival", lambda row: row, HALF_LIFE),
+        Column("Held-out log score", lambda row: row.details.get("held_out_score"), forms.fixed(2)),
     ]
-    return [Table("With a form assumed for the times", columns, rows, ())]
+    notes = [
+        "Held-out log score: mean log-likelihood of series that the distribution was not fitted "
+        "to. Higher is better."
+    ]
+    return [Table("Median survival if the times follow a distribution", columns, rows, notes)]
 
 
 def steps_table(half_lives: HalfLives) -> Table:
-    """Return what each release did to each group, largest first."""
+    """Return the steps of each group at each release, the largest first."""
     rows = [(group, step) for group in half_lives.groups for step in group.steps]
     rows.sort(key=lambda row: abs(math.log1p(row[1].change)) * row[1].n_series ** 0.5, reverse=True)
     shown = rows[:_STEPS_SHOWN]
     columns = [
         Column("From version", lambda row: row[1].version, key=True),
         *_group_column(half_lives),
-        Column("Series that stepped", lambda row: f"{row[1].n_series} of {row[1].n_looked_at}"),
+        Column("Series with a step", lambda row: f"{row[1].n_series} of {row[1].n_looked_at}"),
         Column("Predicted / measured", lambda row: row[1].change, forms.change),
         Column("Largest", lambda row: _largest(row[1])),
     ]
     notes = [
-        f"Searched at a false-alarm rate of {100 * half_lives.alpha:g} % per series. The change is "
-        "the median of the series that stepped: above 0 the measured value fell (a time: faster). "
-        "Sorted by the change (its logarithm) times the root of the number of series that stepped."
+        "A step is a lasting change of the error from one version to the next. The search raises "
+        f"false alarms in {100 * half_lives.alpha:g} % of series without a step. Predicted / "
+        "measured: its change, median over the series with a step; above 0 the measured value fell "
+        "(a time: faster). Sorted by size: |log change| times the root of the number of series."
     ]
     searched = [steps for group in half_lives.groups for steps in group.series_steps]
     if all(steps.refused for steps in searched):
@@ -422,8 +431,8 @@ def steps_table(half_lives: HalfLives) -> Table:
     elif not rows:
         notes = ["No step was found in any series. " + notes[0]]
     if len(rows) > len(shown):
-        notes.append(f"{len(rows) - len(shown)} smaller ones are not shown (--json has all).")
-    return Table("Steps: which release, how many series, how much", columns, shown, notes)
+        notes.append(f"{len(rows) - len(shown)} smaller steps are not shown; --json lists all.")
+    return Table("Steps: which release, how many series, how large", columns, shown, notes)
 
 
 def _largest(step: ReleaseStep) -> str:
@@ -443,10 +452,11 @@ def _environment(half_lives: HalfLives) -> Table:
         Column("Series", lambda row: row.series, key=True),
         Column("Between", lambda row: f"{row.since[:10]} and {row.until[:10]}"),
         Column("Predicted / measured", lambda row: row.step.change[0], forms.change),
-        Column("Put down to", lambda row: row.verdict),
-        Column("Because", lambda row: row.reason),
+        Column("Attributed to", lambda row: _CAUSES.get(row.verdict, row.verdict)),
+        Column("Reason", lambda row: row.reason),
     ]
-    notes = []
+    notes = ["Environment: everything without a version in the table (machine, settings, drivers)."]
     if len(rows) > len(shown):
-        notes.append(f"{len(rows) - len(shown)} smaller ones are not shown (--json has all).")
-    return Table("Steps over the dates of validation: software or machine?", columns, shown, notes)
+        notes.append(f"{len(rows) - len(shown)} smaller steps are not shown; --json lists all.")
+    title = "Steps by date of validation: caused by software or environment?"
+    return Table(title, columns, shown, notes)

@@ -1,4 +1,4 @@
-"""What people see of the forecast of a model's error."""
+"""The report of the forecast of a model's error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from errcomp.halflife.view.fit import timed
+from errcomp.halflife.view.parts import timed
 from errcomp.report import forms
 from errcomp.report.drawing.words import count
 from errcomp.report.model import Cell, Column, Figure, Form, Note, Report, Table, Verdict, item
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 __all__ = ["forecast_view"]
 
-#: Times ahead that people see; the document has more.
+#: Times ahead in the report; the document has more.
 _SHOWN: dict[Clock, tuple[float, ...]] = {
     "releases": (0.0, 1.0, 2.0, 5.0),
     "months": (3.0, 6.0, 12.0),
 }
 _ONE: dict[Clock, str] = {"releases": "release", "months": "month"}
-_UNKNOWN = "cannot be told"
+_UNKNOWN = "cannot be determined"
 
 
 class _Row(NamedTuple):
-    """One answer for one group, whose name stands beside its first answer only."""
+    """One answer for one group; the first answer alone names the group."""
 
     group: str
     promise: float | str | None
@@ -41,14 +41,14 @@ class _Row(NamedTuple):
 
 
 def forecast_view(forecast: HalfLifeForecast) -> Report:
-    """Return what people see of a forecast: in releases and in months."""
+    """Return the report of a forecast, in releases and in months."""
     from errcomp.halflife.view import curves
 
-    caption = "How likely the error of a series is within the promise, from now on."
+    caption = "Probability that the error of a series is within the promise, by time from now."
     draw = partial(curves.forecast, forecast)
     tables = [_table(forecast, clock) for clock in forecast.clocks[:-1]]
     return Report(
-        title=f"Does the promise hold tomorrow? {forecast.source or 'The history given'}",
+        title=f"How long will the promised error hold? {forecast.source or 'The given history'}",
         line=[count(len(forecast.groups), "group"), count(len(forecast.versions), "version")],
         verdicts=[_tomorrow(forecast, group) for group in forecast.groups],
         figures=[Figure("forecast", caption, draw)],
@@ -69,15 +69,15 @@ def _tomorrow(forecast: HalfLifeForecast, group: GroupForecast) -> Verdict:
     answers = [answer for answer in group.answers if answer.unit == clock]
     answer = next(answer for answer in answers if method in (None, answer.method))
     if answer.drop is None:
-        return Verdict("Cannot be told", f"— {whose}: {answer.refused}", "doubt")
+        return Verdict("Cannot be determined", f"— {whose}: {answer.refused}", "doubt")
     time, share = answer.drop.time, f"{100 * forecast.below:g} %"
     within = "the promise" if forecast.error is None else format_fraction(forecast.error)
     likely = f"the error of a series is within {within} with a probability of"
-    odds = f"{share} (by {answer.method})"
+    odds = f"{share} (method: {answer.method})"
     if time == 0:
         return Verdict(f"Below {share} now", f"— {whose}: {likely} less than {odds}.", "doubt")
     if time is None or math.isinf(time):
-        head, when = f"Not below {share}", "as far as was looked ahead"
+        head, when = f"Not below {share}", "at all times of the forecast"
     else:
         low, high = _end(answer.drop.low), _end(answer.drop.high)
         head, when = f"Below {share} after {timed(time, clock)} [{low}, {high}]", "until then"
@@ -95,7 +95,7 @@ def _table(forecast: HalfLifeForecast, clock: Clock, notes: Sequence[Note | str]
     if forecast.error is None:
         promise = forms.words_or(forms.percent)
         columns.append(Column("Promise", lambda row: row.promise, promise))
-    columns.append(Column("By", lambda row: row.method, key=True))
+    columns.append(Column("Method", lambda row: row.method, key=True))
     columns += [
         Column(_ahead(time, clock), partial(_probability, time), _PROBABILITY)
         for time in _SHOWN[clock]
@@ -106,7 +106,7 @@ def _table(forecast: HalfLifeForecast, clock: Clock, notes: Sequence[Note | str]
     all_answers = [
         answer for group in forecast.groups for answer in group.answers if answer.unit == clock
     ]
-    # A method that answers nowhere is in the notes alone, unless none does anywhere.
+    # A method without an answer is in the notes alone, unless no method has one.
     methods = {answer.method for answer in all_answers if answer.forecast is not None} or {
         "survival"
     }
@@ -137,7 +137,7 @@ def _question(forecast: HalfLifeForecast) -> str:
         )
     return (
         f"{forecast.source or 'the history'}: probability that the error of a series is within "
-        f"{within}, of a model calibrated at {when}"
+        f"{within}, for a model calibrated at {when}"
     )
 
 
@@ -148,7 +148,7 @@ def _releases(n: int) -> str:
 def _ahead(time: float, clock: Clock) -> str:
     if not time:
         return "Now"
-    return f"{time:g} {_ONE[clock] if time == 1 else clock} on"
+    return f"In {time:g} {_ONE[clock] if time == 1 else clock}"
 
 
 def _label(group: GroupForecast) -> str:
@@ -181,7 +181,7 @@ def _written_probability(value: tuple[float, float, float] | None) -> Cell:
 
 
 def _rounded(value: float) -> str:
-    """Write per cent without decimals, but never 100 for what is less."""
+    """Write per cent without decimals, but never 100 for a smaller value."""
     if 0.99 < value < 1:
         return f"{math.floor(1000 * value) / 10:.1f}"
     return f"{100 * value:.0f}"
@@ -203,7 +203,7 @@ def _written_drop(answer: Answer) -> Cell:
     if drop.time is None or math.isinf(drop.time):
         return Cell(parts.text)
     cell = forms.figure(parts, drop.time)
-    # A month of the calendar is no number that a paper could align.
+    # A table cannot align a month of the calendar as a number.
     return replace(cell, figure=None) if answer.dates[0] is not None else cell
 
 
@@ -228,25 +228,23 @@ _DROP = Form(_written_drop, right=True)
 
 def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
     if forecast.error is None:
-        within = "the promise: that the error at calibration has not doubled, as in halflife fit"
+        within = "Within the promise: less than twice the error at calibration, as in halflife fit"
     else:
-        within = (
-            f"{format_fraction(forecast.error)} (a factor of {1 + forecast.error:g}), as promised"
-        )
-    notes: list[Note | str] = [
-        f"Within: the prediction for a series drawn from the group errs by less than {within}."
-    ]
+        percent = format_fraction(forecast.error)
+        within = f"Within {percent}: off by less than a factor of {1 + forecast.error:g}"
+    notes: list[Note | str] = [f"{within}, for a series drawn at random from the group."]
     notes.append(
-        "*: the line to read. Steps and drift: how likely the error is within it at that time, the "
-        "error at calibration included. Survival: of the series within it when calibrated (100 % "
-        "at first), those that never left it; to compare, and the answer where the others refuse."
+        "*: the method to use for the group. Steps and drift: probability that the error is within "
+        "the promise at that time, including the error at calibration. Survival: share of the "
+        "series within the promise at calibration that never leave it (100 % at first); shown for "
+        "comparison, and used where the other methods refuse."
     )
     now = (
-        f"The model was calibrated {_releases(forecast.age)} before the last version and not since;"
-        " now is that last version, and whether the model still holds was not looked at."
+        f"The model was calibrated {_releases(forecast.age)} before the last version and not since."
+        " Now is the last version; whether the model still holds there was not checked."
         if forecast.age
-        else "Now is the last version, at which the model is calibrated anew; --age N asks for one "
-        "that was calibrated N releases before it and not since."
+        else "Now is the last version, and the model is calibrated there. --age N forecasts for a "
+        "model calibrated N releases earlier."
     )
     days = [group.date for group in forecast.groups if group.date is not None]
     if days:
@@ -254,8 +252,9 @@ def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
         now += f" Dates count from {first}" + (f" to {last}." if last > first else ".")
     notes.append(now)
     notes.append(
-        f"[low, high]: {_percent(forecast.level)} interval, given releases like those seen. later: "
-        "not within what was looked at; ∞: no bound there; –: beyond what was observed."
+        f"[low, high]: {_percent(forecast.level)} interval, if releases to come are like those "
+        "seen. later: after the times of the forecast; ∞: no upper bound; –: longer than the "
+        "record."
     )
     notes += map(item, _method_notes(forecast))
     notes += map(item, forecast.notes)
@@ -264,7 +263,7 @@ def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
 
 
 def _method_notes(forecast: HalfLifeForecast) -> list[str]:
-    """Collect what is said of each method: of all groups in one line, then of some."""
+    """Collect the remarks on each method: one line for all groups, then lines for some groups."""
     lines = []
     for method in ("survival", "drift", "steps"):
         answers = [

@@ -9,7 +9,7 @@ import numpy as np
 from errcomp.halflife.gate import VERDICTS, GateResult
 from errcomp.report.junit import Case, CheckReport
 from errcomp.report.markdown import head, items, paragraph, table
-from errcomp.results import format_fraction
+from errcomp.results import format_change
 
 __all__ = ["report_halflife"]
 
@@ -21,11 +21,11 @@ _GREW, _WITHIN, _NO_LARGER, _AS_BEFORE, _UNKNOWN, _ABSENT = VERDICTS
 def report_halflife(
     result: GateResult, *, name: str = "errcomp.halflife", title: str = "Half-life check"
 ) -> CheckReport:
-    """Report a gate's result: what moved, by how much, since when, what to do.
+    """Report a gate's result: what changed, by how much, since when, what to do.
 
     One test case for each group of series. A group fails where the error of any of its series
-    grew; it is skipped where none of its series can be told. Over all groups, and all versions
-    that the gate ever looks at, a false alarm has at most the probability ``alpha`` of the result.
+    grew. It is skipped where none of its series can be tested. Over all groups, and over all
+    versions that are ever checked, a false alarm has at most the probability ``alpha``.
 
     Parameters
     ----------
@@ -48,10 +48,10 @@ def report_halflife(
     ...     clusters=np.arange(2), starts=np.array([0, 2, 4]), version=np.tile(np.arange(2), 2),
     ...     error=np.array([0.0, -0.7, 0.0, 0.004]), sd=np.full(4, 0.01),
     ...     noise_df=np.full(2, 20.0), frozen_at_first=True)
-    >>> found = report_halflife(check(panel, groups=["Gelu", "Conv"]))
-    >>> [(case.name, case.outcome) for case in found.cases]
+    >>> report = report_halflife(check(panel, groups=["Gelu", "Conv"]))
+    >>> [(case.name, case.outcome) for case in report.cases]
     [('Gelu', 'failure'), ('Conv', 'passed')]
-    >>> print(found.verdict)
+    >>> print(report.verdict)
     Regression at 1.1: the error of 1 of 2 series grew.
     """
     members: dict[str, list[int]] = {}
@@ -105,11 +105,10 @@ def _line(result: GateResult, i: int) -> str:
 
 
 def _error(log_error: float) -> str:
-    """Write a log error as people do: how far the prediction is off the measurement."""
+    """Write a log error as a relative error, or as a factor where it is large."""
     if abs(log_error) > 5:
         return f"{np.exp(np.clip(log_error, -700, 700)):.2g} times"
-    relative = float(np.expm1(log_error))
-    return f"{'+' if relative >= 0 else '−'}{format_fraction(abs(relative))}"
+    return format_change(float(np.expm1(log_error)))
 
 
 def _from_to(result: GateResult, i: int) -> str:
@@ -117,16 +116,16 @@ def _from_to(result: GateResult, i: int) -> str:
 
 
 def _moved(result: GateResult, i: int) -> str:
-    """Say what moved, and by how much: what was measured, the prediction, or both."""
+    """Say what changed and by how much: the measurement, the prediction, or both."""
     by = result.moved_by[i]
     if by == "unknown":
-        return "what moved is not known"
+        return "unknown whether measurement or prediction changed"
     parts = []
     if by in ("reference", "both"):
-        parts.append(f"measured values moved by {_error(-result.reference[i])}")
+        parts.append(f"measured values changed by {_error(-result.reference[i])}")
     if by in ("predictor", "both"):
-        parts.append(f"predictions moved by {_error(result.predictor[i])}")
-    return " and ".join(parts) or "as before"
+        parts.append(f"predictions changed by {_error(result.predictor[i])}")
+    return " and ".join(parts) or "unchanged"
 
 
 def _verdict_line(result: GateResult) -> str:
@@ -134,12 +133,12 @@ def _verdict_line(result: GateResult) -> str:
     if result.outcome == "regression":
         return f"Regression at {result.version}: the error of {grew} of {n} series grew."
     if result.outcome == "cannot be told":
-        return f"Nothing could be tested at {result.version}: the noise of no series is known."
+        return f"Nothing could be tested at {result.version}: no series has a known noise."
     tested = int((~np.isnan(result.p)).sum())
     least = float(np.median(result.detectable[~np.isnan(result.p)]))
     return (
-        f"Pass at {result.version}: the error of none of {tested} series that were tested grew. "
-        f"Half of them would have shown a shift of {_error(least)} or less with probability 1/2."
+        f"Pass at {result.version}: the error grew in none of the {tested} tested series. In the "
+        f"median series a shift of {_error(least)} would be detected half of the time."
     )
 
 
@@ -153,18 +152,19 @@ def _markdown(result: GateResult, title: str, verdict: str) -> str:
     ]
     if others:
         others.sort(key=lambda i: -abs(float(result.shift[i])))
-        lines += ["### Moved, and no regression", "", *_table(result, others)]
+        lines += ["### Changed, without a regression", "", *_table(result, others)]
     lines += _do(result)
     counts = [(verdict, str(n)) for verdict, n in result.counts().items() if n]
     lines += table(["verdict", "series"], counts, right=[1])
     lines.append(
-        f"Look {result.look} of this gate: level {result.level:.2g} of {result.alpha:.2g} over all "
-        "looks, shared by all series."
+        f"This is check number {result.look} of this history. Its false-alarm rate is "
+        f"{result.level:.2g} for all series together, out of {result.alpha:.2g} for all checks."
     )
     if result.law.scale != 1 or np.isfinite(result.law.df):
         lines.append(
-            "Baselines scatter more, or further, than their noise says: compared with Student t of "
-            f"{result.law.df:.3g} degrees of freedom and scale {result.law.scale:.2f}."
+            "The baselines scatter more than their noise explains. Shifts are therefore tested "
+            f"with a Student t distribution of {result.law.df:.3g} degrees of freedom and scale "
+            f"{result.law.scale:.2g}."
         )
     return "\n".join(lines) + "\n"
 
@@ -183,7 +183,10 @@ def _table(result: GateResult, series: Sequence[int]) -> list[str]:
         )
         for i, low in zip(series, result.low[list(series)], strict=True)
     ]
-    names = ("series", "group", "between", "error before", "now", "shift, 95 % interval", "moved")
+    names = (
+        *("series", "group", "between", "error before", "error now"),
+        *("shift, 95 % interval", "what changed"),
+    )
     return table(names, rows, right=(3, 4, 5))
 
 
@@ -191,8 +194,8 @@ def _do(result: GateResult) -> list[str]:
     """Say what to do next."""
     if result.outcome == "cannot be told":
         return paragraph(
-            "What to do: validate each series more than once under one version, or two versions "
-            "before the next check."
+            "What to do: before the next check, validate each series twice under one version, or "
+            "under two versions."
         )
     if result.outcome == "pass":
         return paragraph("What to do: nothing.")
@@ -200,13 +203,16 @@ def _do(result: GateResult) -> list[str]:
     lines = []
     if by & {"reference", "both"}:
         lines += [
-            "The measurement moved: validate once more on the same machine with the version "
-            "before. If that moved too, it was the machine and not the software.",
-            "If it was the software, recalibrate these groups from the new version on, or hold "
-            "the version back.",
+            "The measurement changed: repeat the previous version on the same machine. If its "
+            "measurement has changed too, the machine is responsible, not the software.",
+            "If the software is responsible, recalibrate these groups with the new version, or "
+            "hold the version back.",
         ]
     if by & {"predictor", "both"}:
-        lines.append("The prediction moved: look for what changed in the predictor.")
+        lines.append("The prediction changed: check what changed in the predictor.")
     if "unknown" in by:
-        lines.append("What moved is not known: keep measured and predicted of the versions before.")
+        lines.append(
+            "It is unknown whether the measurement or the prediction changed: keep both values of "
+            "every version."
+        )
     return items("What to do:", lines)

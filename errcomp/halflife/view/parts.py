@@ -1,4 +1,4 @@
-"""What the figures of half-life have in common: percent, versions on an axis, marked intervals."""
+"""Parts that the figures of half-life share: axes in per cent, axes of versions, intervals."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 _CHARACTER, _BETWEEN = 100 / 72 * _style.CHARACTER, 18.0
 _VERSION_WIDTH = 12
 _NOTE_WIDTH = 74
-#: Pixels between two ticks of an axis in percent, and where they may be within a power of ten.
+#: Pixels between two ticks of an axis in per cent, and where they may be within a power of ten.
 _APART = 24.0
 _DIGITS = (1.0, 2.0, 5.0)
 
 
 def percent(error: ArrayLike) -> NDArray[np.float64]:
-    """Return errors on the log scale in percent: log 1.1 is 10."""
+    """Return errors on the log scale in per cent: log 1.1 is 10."""
     return np.asarray(100 * np.expm1(error), dtype=np.float64)
 
 
 def percent_of(error: float) -> float:
-    """Return one error on the log scale in percent."""
+    """Return one error on the log scale in per cent."""
     return 100 * math.expm1(error)
 
 
@@ -67,7 +67,7 @@ def series_and_clusters(panel: Panel) -> str:
 
 
 def group_notes(group: GroupHalfLife, note: str) -> list[str]:
-    """Say which group is drawn, and what the caller adds."""
+    """Name the group that is drawn, and add the caller's note."""
     of = ", ".join(f"{key} {_text.shorten(str(value))}" for key, value in group.key.items())
     return [" · ".join(text for text in (of, note) if text)] if of or note else []
 
@@ -78,35 +78,51 @@ def names_of(groups: Iterable[GroupHalfLife | GroupForecast]) -> list[str]:
 
 
 def entitle(ax: Axes, title: str, notes: Sequence[str], *keys: Sequence[Artist]) -> None:
-    """Put title, notes and the rows of a key above axes; rows with nothing in them are left out."""
+    """Put title, notes and the rows of a key above axes; empty rows are left out."""
     rows = [row for row in keys if row]
     _style.heading(ax, title, notes, room=_style.keys(ax, rows) if rows else 0.0)
 
 
 def height_for(notes: Sequence[str]) -> float:
-    """Return the height of a figure, in inches, with room for so many lines below its title."""
+    """Return the height of a figure, in inches, with room for the notes below its title."""
     return 4.0 + 0.15 * sum(len(wrap(note, _NOTE_WIDTH)) for note in notes)
 
 
 def half_life_text(fit: HalfLife) -> str:
-    """Write a half-life with its interval and its unit, or why there is none."""
+    """Write a half-life with its interval and its unit, or the reason for not having one."""
     if fit.half_life is None or fit.low is None or fit.high is None:
-        return f"cannot be told: {fit.refused}"
+        return f"cannot be determined: {fit.refused}"
     if math.isinf(fit.half_life):
-        least = f"at least {_timed(fit.low, fit.unit)}" if fit.low > 0 else "without a lower bound"
-        return f"longer than was seen, {least}"
-    high = "∞" if math.isinf(fit.high) else _number(fit.high)
+        least = f"at least {timed(fit.low, fit.unit)}" if fit.low > 0 else "without a lower bound"
+        return f"longer than the record, {least}"
+    high = "∞" if math.isinf(fit.high) else number(fit.high)
     # No line may break within the brackets.
-    return f"{_timed(fit.half_life, fit.unit)} [{_number(fit.low)},\N{NO-BREAK SPACE}{high}]"
+    return f"{timed(fit.half_life, fit.unit)} [{number(fit.low)},\N{NO-BREAK SPACE}{high}]"
 
 
-def _timed(value: float, unit: Clock) -> str:
-    number = _number(value)
-    return f"{number} {unit.removesuffix('s') if number == '1' else unit}"
+def timed(value: float, clock: Clock) -> str:
+    """Write a time with its unit.
+
+    Examples
+    --------
+    >>> timed(1.0, "releases"), timed(3.84, "months")
+    ('1 release', '3.8 months')
+    """
+    text = number(value)
+    return f"{text} {clock.removesuffix('s') if text == '1' else clock}"
 
 
-def _number(value: float) -> str:
-    return format_number(value, 2) if value < 100 else f"{value:.0f}"
+def number(value: float) -> str:
+    """Write a time without its unit: two digits, but every digit of a count from 100 to 1000.
+
+    Examples
+    --------
+    >>> number(3.84), number(132.0), number(2668.0)
+    ('3.8', '132', '2,700')
+    """
+    if value < 100:
+        return format_number(value, 2)
+    return f"{value if value < 1000 else float(f'{value:.2g}'):,.0f}"
 
 
 def span_text(low: int, high: int) -> str:
@@ -123,7 +139,7 @@ def span_text(low: int, high: int) -> str:
 def mark_half_life(
     ax: Axes, fit: HalfLife | None, height: float, *, start: float = 0.0
 ) -> list[Artist]:
-    """Mark a half-life and its interval at a height, and return what a key shows of it.
+    """Mark a half-life and its interval at a height, and return its entries for the key.
 
     An end of the interval that lies beyond the axes is an arrow. The limits must be final.
     """
@@ -149,7 +165,7 @@ def mark_half_life(
 
 
 def thinned(labels: Sequence[str], pixels: float) -> int:
-    """Return k such that every k-th of labels at even distances has room in so many pixels.
+    """Return k such that every k-th of evenly spaced labels fits into a number of pixels.
 
     Examples
     --------
@@ -176,8 +192,8 @@ def release_ticks(
 ) -> str:
     """Name versions at their positions, with months below where known; return the axis' name.
 
-    Every k-th is named where there is no room for all. ``at`` are places on the axis, the positions
-    themselves by default; ``beside`` are pixels that things beside the axes take.
+    Every k-th version is named where not all names fit. ``at`` are places on the axis, the
+    positions themselves by default; ``beside`` are pixels taken by labels beside the axes.
     """
     names = _text.fitting([panel.versions[i] for i in versions], _VERSION_WIDTH)
     months = panel.months[list(versions)]
@@ -206,8 +222,8 @@ def pixels(ax: Axes, side: Literal["width", "height"]) -> float:
 def percent_axis(axis: Axis, largest: float, smallest: float) -> None:
     """Put ticks at 1, 2 and 5 times powers of ten where they have room, and at 0.
 
-    For axes that are logarithmic, or linear up to somewhere and logarithmic beyond; the limits must
-    be final.
+    For logarithmic axes, and axes that are linear up to a value and logarithmic beyond. The limits
+    must be final.
     """
     decades = range(math.floor(math.log10(smallest)), math.ceil(math.log10(largest)) + 1)
     wanted = [0.0, *(digit * 10.0**decade for decade in decades for digit in _DIGITS)]

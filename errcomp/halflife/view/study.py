@@ -1,4 +1,4 @@
-"""A study of releases as tables for people."""
+"""The report of a study of releases."""
 
 from __future__ import annotations
 
@@ -24,30 +24,30 @@ __all__ = ["study_tables"]
 _NAMES = {
     "model": "whole model (operators × composition)",
     "composition": "composition term alone",
-    "kernel": "operators, each as it was",
-    "operators": "operators of a network together",
-    "run": "networks, each as it was",
+    "kernel": "operators (looked up)",
+    "operators": "all operators of a network (looked up)",
+    "run": "networks (looked up)",
 }
 
 
 class _Counts(NamedTuple):
-    """What the series of a group did.
+    """How many series of a group expired, and when.
 
     Attributes
     ----------
     name : str
     n : int
-        Series.
+        Number of series.
     looked_at : int
-        Those of which a release can be told.
+        Series for which a release of expiry can be determined.
     sure : list of str
-        Versions at which they had surely expired, in order.
+        Versions at which series had clearly expired, in order.
     since : int
-        Position of the first; behind all where there is none.
+        Position of the first of these versions; the number of versions if there are none.
     change : float
-        Of the error from the first to the last release, log scale, the median.
+        Median change of the error from the first to the last release, log scale.
     noisy : int
-        Series that noise leaves open.
+        Series with too much noise to say whether they expired.
     """
 
     name: str
@@ -67,18 +67,20 @@ def study_tables(study: ReleaseStudy) -> list[Table]:
     levels.sort(key=lambda group: order.index(group.key["level"]))
     return [
         _table(
-            f"A model calibrated at {first}, judged at every release to {last}: half-life by level",
+            f"Half-life by level: a model calibrated at {first}, validated at every release to "
+            f"{last}",
             "Level",
             [(_NAMES[group.key["level"]], group) for group in levels],
             _notes(study),
         ),
         _few(
-            "Operators by class, as they were: which are as wrong as 5 % doubled, and since when",
+            f"Operators by class, with the times of {first}: which exceed twice a promised error "
+            "of 5 %, and since when",
             "Operator",
             [(str(group.key["kernel_class"]), group) for group in study.classes.groups],
         ),
         _few(
-            "The whole model by network: where its error is beyond twice that at first",
+            f"The whole model by network: where its error exceeds twice that at {first}",
             "Network",
             [(str(group.key["model"]), group) for group in study.networks.groups],
         ),
@@ -95,9 +97,9 @@ def _table(
         Column("Error at first", lambda row: row[1], _AT_FIRST),
         Column("Error at last", lambda row: _relative(row[1].trajectory.rms[-1]), forms.percent),
         Column("RMS doubled: releases", partial(_half_life, "trajectory", "releases"), HALF_LIFE),
-        Column("months", partial(_half_life, "trajectory", "months"), HALF_LIFE),
-        Column("Half expired: months", partial(_half_life, "turnbull", "months"), HALF_LIFE),
-        Column("Not surely expired", lambda row: _unexpired(row[1]), forms.share),
+        Column("RMS doubled: months", partial(_half_life, "trajectory", "months"), HALF_LIFE),
+        Column("Median survival: months", partial(_half_life, "turnbull", "months"), HALF_LIFE),
+        Column("Possibly still valid", lambda row: _unexpired(row[1]), forms.share),
     ]
     return Table(title, columns, groups, notes)
 
@@ -118,15 +120,15 @@ def _unexpired(group: GroupHalfLife) -> float | None:
 
 
 def _few(title: str, header: str, groups: Sequence[tuple[str, GroupHalfLife]]) -> Table:
-    """Show groups of few series: what each of them did, without a figure for others like them."""
+    """Show groups of few series: counts alone, without an estimate for similar series."""
     rows = [_counts(name, group) for name, group in groups]
     rows.sort(key=lambda row: (-len(row.sure) / row.n, row.since, -abs(row.change)))
     columns = [
         Column(header, lambda row: row.name, key=True),
         Column("Series", lambda row: row.n, forms.count),
         Column("Expired", lambda row: (len(row.sure), row.looked_at), _OF),
-        Column("First at", lambda row: row.sure[0] if row.sure else "–"),
-        Column("Last at", lambda row: row.sure[-1] if row.sure else "–"),
+        Column("First expired at", lambda row: row.sure[0] if row.sure else "–"),
+        Column("Last expired at", lambda row: row.sure[-1] if row.sure else "–"),
         Column(
             "Predicted / measured, first to last release",
             lambda row: _relative(row.change),
@@ -135,10 +137,11 @@ def _few(title: str, header: str, groups: Sequence[tuple[str, GroupHalfLife]]) -
         Column("Too noisy", lambda row: row.noisy, forms.number_or("–")),
     ]
     notes = [
-        "Expired: surely beyond the limit at some release, at 95 % for each series; the releases "
-        "named are those at which it was sure for the first and the last of them. Too noisy: noise "
-        "leaves every release open. Predicted / measured: its change, median over the series; "
-        "above 0 the measured time fell (faster)."
+        "Expired: the error exceeded the limit at some release by more than noise explains (95 % "
+        "for each series). First and last expired at: releases at which this held for the first "
+        "and for the last of these series. Too noisy: noise hides whether the series expired. "
+        "Predicted / measured: its change, median over the series; above 0 the measured time fell "
+        "(faster)."
     ]
     return Table(title, columns, rows, notes)
 
@@ -166,7 +169,7 @@ def _written_of(counts: tuple[int, int]) -> Cell:
 
 
 _AT_FIRST = Form(_at_first, right=True)
-#: So many of so many; sorted by the first.
+#: ``3 of 8``; sorted by the first number.
 _OF = Form(_written_of, right=True)
 
 
@@ -182,17 +185,17 @@ def _notes(study: ReleaseStudy) -> list[str]:
     )
     noise = study.modelled.noise
     return [
-        "RMS doubled: until the root mean square error over all series has doubled. Half expired: "
-        "until half of the series are beyond twice the error. Not surely expired: not beyond it by "
-        "more than noise explains (95 %) at any release. [low, high]: 95 % interval, given "
-        "these releases; > x: more than x, "
-        "where the interval begins; not doubled, or less than half expired, in the record.",
-        "The whole model and its composition term start with the error they have on networks that "
-        "they were not fitted to; operators and networks that are looked up start with none, and "
-        "are held to what 5 % would promise.",
+        "RMS doubled: time until the root mean square error over all series has doubled. Median "
+        "survival: time until half of the series exceed twice the error. Possibly still valid: "
+        "share of series that never exceeded it by more than noise explains (95 %). [low, high]: "
+        "95 % interval, given these releases. > x: longer than the record; the interval starts at "
+        "x.",
+        "Error at first, for the whole model and its composition term: their error on held-out "
+        f"networks. Looked up: the times measured at {study.modelled.versions[0]} are the "
+        "prediction. It starts without an error, and its limit is that of a promised 5 %.",
         f"Two processes of the first release differ by (mean, 95 % interval): {alike}.",
         f"Noise of one comparison: {format_fraction(noise.sd)} (median).",
-        "One CPU, one framework, small networks: how long models hold elsewhere is not in it. "
-        "Profiled operators hold the profiler's own time, which grew from 1.28 on; un-profiled "
-        "networks do not.",
+        "One CPU, one framework, small networks: other systems may differ. Times of profiled "
+        "operators include the profiler's overhead, which grew with 1.28; times of networks do "
+        "not.",
     ]

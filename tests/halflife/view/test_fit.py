@@ -10,7 +10,8 @@ import pytest
 import errcomp as ec
 from errcomp.halflife.panel import HalfLife
 from errcomp.halflife.results import HalfLives
-from errcomp.halflife.view.fit import answers_of, timed, written
+from errcomp.halflife.view.fit import answers_of, written
+from errcomp.halflife.view.parts import timed
 
 
 def histories(**slow_from: int) -> dict[str, list[Any]]:
@@ -42,7 +43,7 @@ def test_a_half_life_is_written_with_its_interval() -> None:
     assert written(half_life) == "6 [2, 32]"
     assert written(replace(half_life, high=math.inf)) == "6 [2, ∞]"
     assert written(replace(half_life, half_life=math.inf, high=math.inf)) == "> 2"
-    assert written(replace(half_life, half_life=None, refused="why")) == "cannot be told"
+    assert written(replace(half_life, half_life=None, refused="why")) == "cannot be determined"
     assert written(None) == "–"
 
 
@@ -56,7 +57,7 @@ def test_what_is_asked_first_stands_first_and_beside_it_what_explains_it(
 ) -> None:
     (table,) = half_lives.view().tables_for("text")[:1]
     heads = [column.header for column in table.columns]
-    assert heads[3:6] == ["RMS error doubled", "Half of the series expired", "Not surely expired"]
+    assert heads[3:6] == ["RMS error doubled", "Median survival", "Possibly still valid"]
     shown = {
         group.key["op"]: [column.cell(group).text for column in table.columns]
         for group in table.rows
@@ -71,7 +72,7 @@ def test_what_is_asked_first_stands_first_and_beside_it_what_explains_it(
     assert shown["Conv"][4].startswith("> ")
     assert shown["Conv"][5] == "100 %"
     notes = " ".join(note.text for note in half_lives.view().tables_for("text")[0].remarks())
-    assert "> 12: more than 12, where that interval begins" in notes
+    assert "> 12: longer than the record; the interval starts at 12." in notes
 
 
 def test_the_answer_is_when_the_error_doubles_else_when_half_expire(half_lives: HalfLives) -> None:

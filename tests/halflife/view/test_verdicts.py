@@ -57,51 +57,51 @@ def test_the_page_answers_until_when_and_at_which_release(half_lives: HalfLives)
         written(half_life).replace(" [", f" {half_life.unit} [") for half_life in (releases, months)
     )
     assert gelu.head == head
-    assert "— Gelu: then the error (root mean square over 8 series) has doubled" in gelu.text
-    assert "at 1.8 (calibrated at 1.0)" in gelu.text
+    assert (
+        "— Gelu: the time until the error (root mean square over 8 series) has doubled; "
+        "reached at 1.8, calibrated at 1.0." in gelu.text
+    )
     assert conv.head == "Not yet doubled"
-    assert "interval from 11 releases or 11 months on" in conv.text
+    assert "The 95 % interval of the half-life starts at 11 releases or 11 months." in conv.text
 
 
 def test_half_of_the_series_come_second_and_in_words(half_lives: HalfLives) -> None:
     conv, gelu = half_lives.groups
     turnbull = conv.estimate("turnbull", "releases")
     assert turnbull is not None
-    assert f"More than {turnbull.low:g} releases or " in verdict(half_lives, conv).text
+    said = verdict(half_lives, conv).text
+    assert f"Median survival: more than {turnbull.low:g} releases or " in said
+    assert "fewer than half of the series have expired so far (100 % are possibly still" in said
     assert (
-        "less than half of the series have expired in the record" in verdict(half_lives, conv).text
-    )
-    assert "(100 % had not surely expired when last seen)" in verdict(half_lives, conv).text
-    assert (
-        "then half of the series have expired (12 % had not surely"
+        "the time until half of the series have expired (12 % are possibly still valid)."
         in verdict(half_lives, gelu).text
     )
     alone = verdict(half_lives, without(conv, "trajectory"))
     assert alone.head.startswith(f"More than {turnbull.low:g} releases or ")
-    assert alone.text.startswith("— Conv: less than half of the series have expired")
+    assert alone.text.startswith("— Conv: fewer than half of the series have expired")
 
 
 def test_what_cannot_be_told_says_why(half_lives: HalfLives) -> None:
     group = half_lives.groups[0]
     refused = replace(group.estimates[0], half_life=None, refused="noise is all there is.")
     refusal = verdict(half_lives, replace(group, estimates=(refused,)))
-    assert (refusal.head, refusal.tone) == ("Cannot be told", "doubt")
+    assert (refusal.head, refusal.tone) == ("Cannot be determined", "doubt")
     assert refusal.text == "— Conv: noise is all there is."
 
 
 def test_a_single_series_answers_for_itself() -> None:
     half_lives = ec.half_life(histories(shapes=1), by="op", error=0.05)
     conv, gelu = half_lives.view().verdicts
-    assert conv.text.startswith("— Conv: in the record its error stays below twice")
-    assert "then its error has doubled, at 1.8 (calibrated at 1.0)." in gelu.text
-    assert "Half of the series" not in gelu.text
+    assert conv.text.startswith("— Conv: at every recorded release its error is below twice")
+    assert "its error has doubled; reached at 1.8, calibrated at 1.0." in gelu.text
+    assert "Median survival" not in gelu.text
 
 
 def test_the_page_of_a_document_says_the_same_but_for_the_release(half_lives: HalfLives) -> None:
     read = load(half_lives.to_dict())
     for live, reread in zip(half_lives.view().verdicts, read.view().verdicts, strict=True):
         assert reread.head == live.head
-        assert reread.text == live.text.replace(", at 1.8 (calibrated at 1.0)", "")
+        assert reread.text == live.text.replace("; reached at 1.8, calibrated at 1.0", "")
 
 
 def test_a_forecast_begins_with_when_it_drops(ahead: HalfLifeForecast) -> None:
@@ -109,7 +109,7 @@ def test_a_forecast_begins_with_when_it_drops(ahead: HalfLifeForecast) -> None:
         method = group.method("releases")
         (answer,) = [a for a in group.answers if (a.method, a.unit) == (method, "releases")]
         assert answer.drop is not None
-        assert f"(by {method})" in shown.text
+        assert f"(method: {method})" in shown.text
         if answer.drop.time is None:
             assert shown.head == "Not below 90 %"
         else:
@@ -134,7 +134,7 @@ def test_a_forecast_that_is_below_now_or_cannot_be_told_is_in_doubt(
     assert later.text.startswith("— Conv: until then the error of a series is within 20.00 %")
     refused = shown(drop=None, forecast=None, refused="too few.")
     assert (refused.head, refused.text, refused.tone) == (
-        "Cannot be told",
+        "Cannot be determined",
         "— Conv: too few.",
         "doubt",
     )
