@@ -1,4 +1,4 @@
-"""The command line: parses, calls the library, prints. Light to import: work happens at use."""
+"""The command line: parses, calls the library, prints. A command is imported when it is called."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _is_interrupt(error: BaseException | None) -> bool:
-    """Say whether an interrupt is behind an error: libraries turn one that comes as they load."""
+    """Say whether an interrupt caused an error: libraries that are loading may wrap it."""
     while error is not None and not isinstance(error, KeyboardInterrupt):
         error = error.__cause__ or error.__context__
     return error is not None
@@ -50,7 +50,7 @@ def _is_interrupt(error: BaseException | None) -> bool:
 def _interrupt_again(
     otherwise: Callable[[sys.UnraisableHookArgs], object], dropped: sys.UnraisableHookArgs
 ) -> None:
-    """Interrupt once more where Python drops it: it cannot raise in a callback of its own."""
+    """Interrupt again after Python dropped the interrupt, as it does in its own callbacks."""
     if dropped.exc_type is KeyboardInterrupt:
         from _thread import interrupt_main
         from threading import Timer

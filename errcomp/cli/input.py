@@ -1,4 +1,4 @@
-"""Arguments that say what to work on and how, and the tables that they name."""
+"""Arguments that name the input and how to read it, and the tables that they name."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     T = TypeVar("T", bound=Table)
 
-#: Of --seed, which draws intervals.
-SEED_HELP = "of the draws that make intervals (default: 0)"
-#: Of a folder with more files the nearest name is sought among these.
+#: Help of --seed where intervals are resampled.
+SEED_HELP = "seed of the resampling for intervals (default: 0)"
+#: Number of files in a folder that suggestions of near names consider.
 _FILES_LOOKED_AT = 1000
 
 
 def add_table_arguments(parser: argparse.ArgumentParser, *, at_scale: bool = False) -> None:
-    """Add TABLE and how to read it; at scale it may be more than memory holds."""
+    """Add TABLE and how to read it; at scale it may be larger than memory."""
     files = "folder or pattern of Parquet files, " if at_scale else ""
     parser.add_argument(
         "table",
@@ -52,7 +52,7 @@ def add_table_arguments(parser: argparse.ArgumentParser, *, at_scale: bool = Fal
 
 
 def add_column(parser: argparse._ActionsContainer, names: str) -> None:
-    """Add which column of the table is what."""
+    """Add ``--column``."""
     parser.add_argument(
         "--column",
         action="append",
@@ -66,14 +66,14 @@ def add_where(
     parser: argparse._ActionsContainer,
     text: str = "only rows with one of these values, e.g. device=H100,L4; may be repeated",
 ) -> None:
-    """Add which rows to take."""
+    """Add ``--where``."""
     parser.add_argument(
         "--where", action="append", default=[], metavar="KEY=VALUE[,VALUE]", help=text
     )
 
 
 def add_interval_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add how intervals are made."""
+    """Add the options for intervals."""
     parser.add_argument(
         "--level",
         type=fraction,
@@ -85,27 +85,27 @@ def add_interval_arguments(parser: argparse.ArgumentParser) -> None:
         "--method",
         default="default",
         metavar="NAME",
-        help="how intervals are made: log-t, bootstrap-t, percentile, bca, wilson, "
-        "clopper-pearson or order-statistics (default: what was shown to hold for each figure)",
+        help="how intervals are computed: log-t, bootstrap-t, percentile, bca, wilson, "
+        "clopper-pearson or order-statistics (default: the validated method of each metric)",
     )
     parser.add_argument(
         "--cluster",
         metavar="KEYS",
-        help="the key whose values share part of their error, or two, e.g. model,device: intervals "
-        "then draw whole models and devices (default: model and device where the table has them; "
+        help="key whose values have correlated errors, or two keys, e.g. model,device: intervals "
+        "then resample whole models and devices (default: model and device if the table has them; "
         "none: every pair is independent)",
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
 
 
 def add_jobs_argument(parser: argparse._ActionsContainer, purpose: str) -> None:
-    """Add ``--jobs`` to a command whose groups, fits or draws can be made beside each other."""
+    """Add ``--jobs`` to a command that can run groups, fits or draws in parallel."""
     parser.add_argument(
         "--jobs",
         type=_at_most_one_a_core,
         metavar="N",
-        help=f"processes that {purpose}, at most one a core (default: 1); the result is the same. "
-        "More than one needs errcomp[jobs]",
+        help=f"processes that {purpose}, at most one per core (default: 1); the result is the "
+        "same. More than one needs errcomp[jobs]",
     )
 
 
@@ -126,14 +126,15 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--series",
         metavar="KEYS",
-        help="columns that together name what is validated again and again, e.g. model,shape "
-        "(default: a column series, else all that have no other meaning)",
+        help="columns that together identify a series, e.g. model,shape (default: the column "
+        "series, or else all columns without another meaning)",
     )
     group.add_argument("--unit", help="unit of all measurements, e.g. ms")
     group.add_argument(
         "--order",
         metavar="VERSION,VERSION",
-        help="versions, oldest first, where neither release dates, numbers nor dates order them",
+        help="versions, oldest first, needed if neither release dates, version numbers nor dates "
+        "order them",
     )
     add_where(group)
 
@@ -145,18 +146,18 @@ def seed(text: str) -> int:
     except ValueError:
         number = -1
     if not 0 <= number < 2**63:
-        raise argparse.ArgumentTypeError(f"{text!r} is no seed: write a whole number, 0 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a seed: write a whole number, 0 or more")
     return number
 
 
 def count(text: str) -> int:
-    """Read how many: a whole number above 0."""
+    """Read a count: a whole number above 0."""
     try:
         number = int(text)
     except ValueError:
         number = 0
     if number < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no count: write a whole number above 0")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a count: write a whole number above 0")
     return number
 
 
@@ -172,7 +173,7 @@ def fraction(text: str) -> float:
     try:
         return float(plain.removesuffix("%")) / (100 if plain.endswith("%") else 1)
     except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no fraction: write 5% or 0.05") from None
+        raise argparse.ArgumentTypeError(f"{text!r} is not a fraction: write 5% or 0.05") from None
 
 
 def _at_most_one_a_core(text: str) -> int:
@@ -181,15 +182,16 @@ def _at_most_one_a_core(text: str) -> int:
 
 
 def load_table(args: argparse.Namespace) -> Pairs:
-    """Read the table that the arguments name; what an artifact lacks is said on stderr."""
+    """Read the table that the arguments name; report on stderr what an artifact lacks."""
     from errcomp.tables.engine.scanning import parquet_files
 
     columns = _columns_of(args)
     path = Path(args.table)
     if not path.is_file() and (files := parquet_files(path)):
         raise InputError(
-            f"{path}: {len(files):,} Parquet files, which may be more than memory holds, and this "
-            "looks at single pairs. Name one file; errcomp audit and errcomp metrics take all."
+            f"{path}: {len(files):,} Parquet files, which may be larger than memory, and this "
+            "command needs each pair. Name one file; errcomp audit and errcomp metrics take all "
+            "of them."
         )
     if path.exists():
         return _pairs_in(path, columns, args)
@@ -200,37 +202,46 @@ def load_table(args: argparse.Namespace) -> Pairs:
     if columns or args.unit:
         raise InputError(
             f"{args.table} is an embedded table: its columns and unit are known, "
-            "leave out --predicted, --measured, --column and --unit"
+            "so leave out --predicted, --measured, --column and --unit"
         )
-    return select(datasets.load(args.table), args.where)
+    command = {"kernels": "propagate", "history": "halflife fit"}.get(
+        datasets.info(args.table).holds
+    )
+    if command:
+        raise InputError(
+            f"{args.table} is not a table of pairs. Use `errcomp {command} {args.table}`."
+        )
+    pairs: Pairs = datasets.load(args.table)
+    return select(pairs, args.where)
 
 
 def _pairs_in(path: Path, columns: dict[str, str], args: argparse.Namespace) -> Pairs:
     """Read a file or folder: a table of pairs, or the output of a tool."""
-    from errcomp import readers
-    from errcomp.tables import Pairs
+    from errcomp.readers.plain import read_pairs
+    from errcomp.readers.rows import is_output
 
     try:
-        content = readers.read(path, columns=columns or None, unit=args.unit, zeros=args.zeros)
+        if not is_output(path, columns):
+            pairs = read_pairs(path, columns=columns or None, unit=args.unit, zeros=args.zeros)
+            return select(pairs, args.where)
+        from errcomp.readers import read
+
+        content = read(path, columns=columns or None, unit=args.unit, zeros=args.zeros)
     except InputError as error:
         if path.is_dir() and any(path.glob("*.parquet")):
-            hint = f"Its Parquet files alone: '{path / '*.parquet'}' (quoted)."
+            hint = f"To read only its Parquet files: '{path / '*.parquet'}' (quoted)."
             raise InputError(f"{error} {hint}") from None
         raise
-    if isinstance(content, Pairs):
-        return select(content, args.where)
-    from errcomp.readers.core.output import Output
-
     print(content.report, file=sys.stderr)
-    if isinstance(content, Output) and args.where:
+    if args.where and not content.tables:
         # Level and quantity are chosen before the tables become one table of pairs.
         return content.of(**parse_where(args.where)).pairs
     return select(content.pairs, args.where)
 
 
 def load_pairs(args: argparse.Namespace) -> Pairs | PairRows:
-    """Read the table that the arguments name, or leave it where it lies if it is large."""
-    if args.table.lower().endswith(".csv"):  # only Parquet is left where it lies
+    """Read the table that the arguments name, or leave it on disk if it is large."""
+    if args.table.lower().endswith(".csv"):  # only Parquet is read in place
         return load_table(args)
     from errcomp.tables.engine.scanning import is_large, scan
 
@@ -242,7 +253,7 @@ def load_pairs(args: argparse.Namespace) -> Pairs | PairRows:
 
 
 def pairs_at_hand(pairs: Pairs | PairRows) -> list[Pairs]:
-    """Return the pairs for figures that draw each of them; none where they stay where they lie."""
+    """Return the pairs for figures that draw each pair; none if they are read in place."""
     from errcomp.tables import Pairs
 
     return [pairs] if isinstance(pairs, Pairs) else []
@@ -259,10 +270,10 @@ def load_kernels(args: argparse.Namespace, name: str) -> Kernels:
         given = [n for n in ("predicted", "measured", "unit", "tool") if getattr(args, n)]
         if given:
             raise InputError(
-                f"{name} is an embedded table: its columns, unit and tool are known, leave out "
+                f"{name} is an embedded table: its columns, unit and tool are known, so leave out "
                 f"--{', --'.join(given)}"
             )
-        kernels = datasets.load_kernels(name)
+        kernels: Kernels = datasets.load(name)
     else:
         columns = {
             key: given
@@ -276,7 +287,7 @@ def load_kernels(args: argparse.Namespace, name: str) -> Kernels:
 def read_history(args: argparse.Namespace, name: str) -> History:
     """Read the table of validations that is named."""
     from errcomp.readers import history as reader
-    from errcomp.readers import is_output
+    from errcomp.readers.rows import is_output
 
     columns = parse_columns(args.column)
     if is_output(name, columns):
@@ -299,19 +310,20 @@ def read_history(args: argparse.Namespace, name: str) -> History:
 
 
 def _columns_of(args: argparse.Namespace) -> dict[str, str]:
-    """Return name → column of the table, from --column and the options of one name each."""
-    # Where a page is made of several tables, no columns are named.
+    """Return name → column of the table, from --column and from --predicted and the like."""
+    # A page of several tables has no options for columns.
     columns = parse_columns(getattr(args, "column", []))
     for name, given in (("predicted", args.predicted), ("measured", args.measured)):
         if given and columns.setdefault(name, given) != given:
             raise InputError(
-                f"--{name} {given} and --column {name}={columns[name]} contradict: leave one out"
+                f"--{name} {given} and --column {name}={columns[name]} contradict each other: "
+                "leave one out"
             )
     return columns
 
 
 def no_such_table(name: str, kind: str, embedded: Sequence[str]) -> InputError:
-    """Return the refusal of what is neither a file nor an embedded table of this kind."""
+    """Return the error for a name of neither a file nor an embedded table of this kind."""
     folder = Path(name).parent
     try:
         files = [str(folder / entry.name) for entry in islice(folder.iterdir(), _FILES_LOOKED_AT)]
@@ -343,9 +355,9 @@ def parse_columns(items: list[str]) -> dict[str, str]:
 
 
 def select(table: T, items: list[str]) -> T:
-    """Keep the rows that --where asks for; say so where one --where was to hold several keys.
+    """Keep the rows that --where selects; explain a failed --where that names several keys.
 
-    A value may have commas and equals signs in it, so that only a table can tell.
+    A value may contain commas and equals signs, so only the table can show what was meant.
     """
     if not items:
         return table
@@ -362,7 +374,7 @@ def select(table: T, items: list[str]) -> T:
 
 
 def _one_key_each(item: str, table: Table) -> list[str]:
-    """Split ``device=H100,L4,mode=training`` where another key begins that is no value."""
+    """Split ``device=H100,L4,mode=training`` where the next key begins."""
     first = item.partition("=")[0]
     values = set(map(str, table.column(first))) if first in table.keys else set()
     split: list[str] = []

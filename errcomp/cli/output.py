@@ -1,4 +1,4 @@
-"""One way out for every command: a table for people, a document for machines, a file by suffix."""
+"""Output of every command: a table for people, a document for machines, files by suffix."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from errcomp.system.files import check_target, replacing, sha256_of, together
 if TYPE_CHECKING:
     from errcomp.report.junit import CheckReport
 
-#: What a page is named by.
+#: Suffix of a page.
 PAGE = ".html"
 _PICTURES = (".png", ".svg", ".pdf")
 #: Libraries whose versions a page names.
 _LIBRARIES = ("numpy", "scipy", "polars", "matplotlib")
-#: Options that name a file to write, by where the arguments have them.
+#: Options that name a file to write, by their name in the arguments.
 _OPTIONS = {"output": "-o", "target": "-o", "junit": "--junit", "markdown": "--markdown"}
 _FILE_HELP = (
-    "also write to FILE; the suffix says how: html (a page with figures), csv, parquet, json, md, "
-    "tex"
+    "also write to FILE; the suffix sets the format: html (a page with figures), csv, parquet, "
+    "json, md, tex"
 )
 
 
@@ -54,7 +54,7 @@ def add_output_arguments(
     metavar: str = "FILE",
     about: str = _FILE_HELP,
 ) -> None:
-    """Add --json, --format and -o, which takes a file unless ``target`` takes something else."""
+    """Add --json, --format, --explain and -o, which takes a file unless ``target`` says else."""
     group = parser.add_argument_group("output")
     printed = group.add_mutually_exclusive_group()
     printed.add_argument("--json", action="store_true", help="print one JSON document on stdout")
@@ -64,14 +64,17 @@ def add_output_arguments(
         default=FORMATS[0],
         help="print tables to paste: md (GitHub), tex (booktabs and siunitx), csv (all digits)",
     )
+    printed.add_argument(
+        "--explain", action="store_true", help="explain the terms that the tables use, below them"
+    )
     group.add_argument("-o", "--output", metavar=metavar, type=target, help=about)
 
 
 def add_target_argument(
     parser: argparse.ArgumentParser,
-    text: str = "the file to write; the suffix says how: csv, parquet, json",
+    text: str = "the file to write; the suffix sets the format: csv, parquet, json",
 ) -> None:
-    """Add -o, which commands that make a table of data cannot do without."""
+    """Add -o, which commands that write a table require."""
     parser.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
 
 
@@ -83,15 +86,15 @@ def emit(
     inputs: Sequence[str | Path | None] = (),
     flat: Sequence[Document | Mapping[str, Any]] | None = None,
 ) -> None:
-    """Write all files that were asked for, or none; then print for machines or for people.
+    """Write all requested files, or none; then print for machines or for people.
 
-    ``inputs`` are what the result was made from: a page names their checksums. ``flat`` are plain
-    columns for csv and parquet where the rows of the document are nested.
+    ``inputs`` are the sources of the result: a page lists their checksums. ``flat`` are plain
+    columns for csv and parquet, used where the rows of the document are nested.
     """
     tables = report.tables_for("text")
 
     def document(*, columns: bool) -> Mapping[str, Any]:
-        """Return the result for machines; it is made only where it is asked for."""
+        """Return the result for machines; it is computed only on demand."""
         if columns and flat is not None:
             return {"rows": [_document(row) for row in flat]}
         return _document(result)
@@ -111,6 +114,10 @@ def emit(
     else:
         # Commands that exist to write files of their own take no --format.
         form = getattr(args, "format", FORMATS[0])
+        if getattr(args, "explain", False):
+            from errcomp.report.terms import explained
+
+            tables.append(explained(tables))
         if form == FORMATS[0]:
             say("\n\n".join(map(render, tables)))
         else:
@@ -122,7 +129,7 @@ def _document(result: Document | Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def with_basis(report: Report, inputs: Sequence[str | Path | None]) -> Report:
-    """Add to the method what a report was made with, and from which files or tables."""
+    """Add to the method the versions in use, and the files or tables behind a report."""
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
@@ -140,7 +147,7 @@ def with_basis(report: Report, inputs: Sequence[str | Path | None]) -> Report:
 
 
 def _checksums(name: str) -> Iterator[str]:
-    """Name the content of an input: of a file, an embedded table, or each file of a folder.
+    """Yield an input with its checksum: a file, an embedded table, or each file of a folder.
 
     A store on a server has none.
     """
@@ -172,7 +179,7 @@ def write_page(path: Path, reports: Sequence[Report], title: str | None = None) 
 
 
 def parse_figures(items: Sequence[str], names: Sequence[str]) -> list[tuple[str, Path]]:
-    """Return what is to be drawn, and where to."""
+    """Return the name and the file of each figure to draw."""
     figures = []
     for item in items:
         name, sign, path = item.partition("=")
@@ -183,7 +190,8 @@ def parse_figures(items: Sequence[str], names: Sequence[str]) -> list[tuple[str,
             )
         if Path(path).suffix.lower() not in _PICTURES:
             raise InputError(
-                f"--figure {item}: the suffix says how it is written. Known: {', '.join(_PICTURES)}"
+                f"--figure {item}: the suffix sets the format. Known suffixes: "
+                f"{', '.join(_PICTURES)}"
             )
         figures.append((name, Path(path)))
     return figures
@@ -197,7 +205,7 @@ def add_figure_argument(parser: argparse.ArgumentParser, text: str) -> None:
 def add_figures(
     args: argparse.Namespace, drawn: Iterable[Any], figures: Iterable[tuple[str, Path]]
 ) -> None:
-    """Have what --figure asked for written beside the result."""
+    """Write the figures of --figure together with the result."""
     from errcomp.propagation.view.figures import save
 
     for axes, (_, path) in zip(drawn, figures, strict=True):
@@ -211,16 +219,16 @@ def add_check_arguments(
     meaning: str = "",
     title: str = "as a check in CI",
 ) -> None:
-    """Add --junit and --markdown, and --fail-on where what is a failure can be chosen.
+    """Add --junit and --markdown, and --fail-on where failures can be chosen.
 
     Parameters
     ----------
     fail_on : sequence of str
-        What can be failed on; the files are judged by `meaning` where nothing is chosen.
+        Choices of --fail-on. The text `meaning` says what fails in the files without a choice.
     meaning : str
         Help of --fail-on.
     title : str
-        Of the group of options.
+        Title of the group of options.
     """
     group = parser.add_argument_group(title)
     if fail_on:
@@ -237,18 +245,18 @@ def add_check_arguments(
         "--markdown",
         type=Path,
         metavar="FILE",
-        help='also write a summary in Markdown, e.g. to "$GITHUB_STEP_SUMMARY"; what FILE held is '
-        "replaced",
+        help='also write a summary in Markdown, e.g. to "$GITHUB_STEP_SUMMARY"; replaces the '
+        "content of FILE",
     )
 
 
 def is_check(args: argparse.Namespace) -> bool:
-    """Say whether the result is to be judged: by the exit code, or in a file for CI."""
+    """Say whether the result decides the exit code or a file for CI."""
     return bool(args.fail_on or args.junit or args.markdown)
 
 
 def add_checks(args: argparse.Namespace, report: CheckReport) -> None:
-    """Have the files that were asked for written beside the result."""
+    """Write the requested files together with the result."""
     if args.junit is not None:
         beside(args, args.junit, partial(_write, report.junit()))
     if args.markdown is not None:
@@ -261,7 +269,7 @@ def _write(text: bytes, path: Path) -> None:
 
 
 def finish(args: argparse.Namespace, report: CheckReport) -> None:
-    """Have the files written, and set the exit code where failures are to decide it."""
+    """Write the files, and set the exit code if --fail-on is given."""
     add_checks(args, report)
     args.exit_code = 1 if args.fail_on and report.failed else 0
 
@@ -277,10 +285,9 @@ def check_targets(
     ----------
     args : Namespace
         Its -o, --junit and --markdown, as far as the command has them.
-    inputs : iterable of path
-        What the command reads; None, a URL and what is no file count as nothing.
+    Files that the command reads; None, URLs and names of no file are ignored.
     figures : sequence of (str, Path)
-        What --figure asks for.
+        The figures of --figure.
 
     Raises
     ------
@@ -298,9 +305,7 @@ def check_targets(
         except InputError as error:
             raise InputError(f"{option}: {error}") from error
         if target.exists() and any(target.samefile(path) for path in read):
-            raise InputError(
-                f"{option}: {target} would overwrite a file that is read; name another file"
-            )
+            raise InputError(f"{option}: {target} would overwrite an input; name another file")
         other = taken.setdefault(target.resolve(), option)
         if other is not option:
             raise InputError(f"{option}: {target} is written by {other} too; name two files")
@@ -320,12 +325,12 @@ def _targets(
 
 
 def beside(args: argparse.Namespace, path: Path, write: Callable[[Path], object]) -> None:
-    """Have a file written together with the result of the command."""
+    """Write a file together with the result of the command."""
     args.beside = [*getattr(args, "beside", ()), (path, write)]
 
 
 def write_files(files: Iterable[tuple[Path, Callable[[Path], object]]]) -> None:
-    """Write all of these files whole, or none, and say which."""
+    """Write all of these files, or none, and name them on stderr."""
     files = list(files)
     if not files:
         return

@@ -1,4 +1,4 @@
-"""The parser of all commands: help that ends in examples, refusals that say what is near."""
+"""The parser of all commands: help that ends in examples, errors that suggest the nearest name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from errcomp.errors import InputError, did_you_mean, nearest
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Help with the lines of examples as they are: they are there to be copied."""
+    """Help that keeps the lines of examples unwrapped, so that they can be copied."""
 
     def __init__(self, prog: str, **options: Any) -> None:
         super().__init__(prog, **{"max_help_position": 28, **options})
@@ -25,7 +25,7 @@ class _Formatter(argparse.HelpFormatter):
         return "\n".join(indent + line for line in text.splitlines())
 
     def add_argument(self, action: argparse.Action) -> None:
-        """Make room for the names of commands, which stand further to the right than options."""
+        """Make room for the names of commands, which are indented more than options."""
         super().add_argument(action)
         if isinstance(action, argparse._SubParsersAction):
             longest = max(map(len, action.choices), default=0)
@@ -33,17 +33,41 @@ class _Formatter(argparse.HelpFormatter):
             self._action_max_length = max(self._action_max_length, indented)
 
 
+class Renamed(argparse.Action):
+    """An option under its old name: it works, with a warning, and is not in the help.
+
+    Added as ``parser.add_argument("--by", action=Renamed, today="--match", choices=...)``.
+    """
+
+    def __init__(self, option_strings: Sequence[str], *, today: str, **options: Any) -> None:
+        self.today = today
+        options["dest"] = today.lstrip("-").replace("-", "_")
+        options |= {"default": argparse.SUPPRESS, "help": argparse.SUPPRESS}
+        super().__init__(option_strings, **options)
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Store the value under the current name."""
+        complain(f"warning: {option_string} is now {self.today}")
+        setattr(namespace, self.dest, values)
+
+
 class Parser(argparse.ArgumentParser):
-    """A parser that refuses in one line, with the nearest name and where to read on."""
+    """A parser whose errors are one line, with the nearest name and where to read more."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         options.setdefault("formatter_class", _Formatter)
         super().__init__(*args, **options)
-        #: Option of another command that is likely to be looked for here → where it is.
+        #: Option of another command that users may look for here → where it is.
         self.elsewhere: dict[str, str] = {}
 
     def error(self, message: str) -> NoReturn:
-        """Print one line and leave with 2, as for every other bad input."""
+        """Print one line and exit with 2, as for all bad input."""
         missing = message.partition("arguments are required: ")[2]
         for action in self._actions:
             if action.choices and missing == (action.metavar or action.dest):
@@ -53,7 +77,7 @@ class Parser(argparse.ArgumentParser):
         raise SystemExit(2)
 
     def _print_message(self, message: str, file: Any = None) -> None:
-        """Print help so that a full disk is told: argparse passes over it."""
+        """Print help, and raise if the disk is full: argparse would ignore that."""
         if file is sys.stdout:
             say(message, end="")
         else:
@@ -62,7 +86,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # the namespace is always a plain one here
         self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Refuse here what is unknown: the parser of a command knows its options, others do not."""
+        """Refuse unknown arguments here, where the parser knows the options of its command."""
         known, rest = super().parse_known_args(args, namespace)
         if rest:
             self.error(self._unknown(rest[0]))
@@ -76,8 +100,8 @@ class Parser(argparse.ArgumentParser):
         option = word.partition("=")[0]
         after = [leaf.prog for leaf in leaves(self) if option in leaf._option_string_actions]
         if after:
-            return f"{option} stands after its command, as in: {after[0]} {option}"
-        # Without the dashes, which would make any two options look alike.
+            return f"{option} goes after its command, as in: {after[0]} {option}"
+        # Without the dashes, which would make any two options look similar.
         names = {name.lstrip("-"): name for name in self._option_string_actions}
         near = nearest(option.lstrip("-"), names)
         refusal = f"no option {option!r}"
@@ -86,7 +110,7 @@ class Parser(argparse.ArgumentParser):
         return f"{refusal}. Did you mean {names[near]!r}?" if near else refusal
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Say which of the choices is near."""
+        """Refuse a wrong choice, and name the nearest."""
         if action.choices is None or value in action.choices:
             return
         choices = [str(choice) for choice in action.choices]
@@ -98,12 +122,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def refuse_mistyped(command: str, word: str, actions: Sequence[str], tables: Iterable[str]) -> None:
-    """Refuse what stands where a table may stand but was meant as one of these actions.
+    """Refuse a word in the place of a table if an action was probably meant.
 
     Raises
     ------
     InputError
-        It is no file, and an action is the nearest of all names.
+        It is not a file, and an action is the nearest of all names.
     """
     near = nearest(word, [*actions, *tables])
     if near in actions and word != near and not Path(word).exists():
@@ -111,7 +135,7 @@ def refuse_mistyped(command: str, word: str, actions: Sequence[str], tables: Ite
 
 
 class _Parsers(dict[str, Any]):
-    """The parsers of commands by name: all names are there, each parser once it is asked for."""
+    """The parsers of commands by name: all names at once, each parser at its first use."""
 
     def __init__(self, names: Iterable[str], build: Callable[[str], Parser]) -> None:
         super().__init__(dict.fromkeys(names))
@@ -123,7 +147,7 @@ class _Parsers(dict[str, Any]):
             parser = self[name] = self._build(name)
         return parser
 
-    def values(self) -> list[Parser]:  # type: ignore[override]  # a view would show what is unbuilt
+    def values(self) -> list[Parser]:  # type: ignore[override]  # a view would show unbuilt parsers
         return [self[name] for name in self]
 
     def items(self) -> list[tuple[str, Parser]]:  # type: ignore[override]  # likewise
@@ -133,16 +157,16 @@ class _Parsers(dict[str, Any]):
 def add_commands(
     parser: Parser, helps: Mapping[str, str], build: Callable[[Parser, str], None]
 ) -> None:
-    """Add commands, each of which is built when it is called or looked at.
+    """Add commands, each built when it is called or inspected.
 
     Parameters
     ----------
     parser : Parser
-        Of the whole command line.
+        The parser of the whole command line.
     helps : mapping of str to str
-        Names of the commands, and what the help says of each in a line.
+        Names of the commands, and the line of help for each.
     build : callable
-        Gives a parser what a command has.
+        Makes the parser of a command complete.
     """
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=Parser)
 

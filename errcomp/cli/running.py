@@ -1,4 +1,4 @@
-"""Running one command: from its words to the exit code, whatever goes wrong."""
+"""Running one command: from its arguments to the exit code, whatever goes wrong."""
 
 from __future__ import annotations
 
@@ -18,17 +18,18 @@ from errcomp.cli import commands
 from errcomp.cli.parser import Parser, add_commands, add_examples
 from errcomp.cli.streams import complain, silence
 
-#: Of the whole command line; those of a command stand in its file.
+#: Examples of the whole command line; those of a command are in its file.
 EXAMPLES = {
     "": ("errcomp audit neusight", "errcomp report neusight -o report.html", "errcomp doctor")
 }
 
 
 def build_parser() -> Parser:
-    """Return the parser of the whole command line; a command is imported when it is looked at."""
+    """Return the parser of the whole command line; a command is imported at its first use."""
     parser = Parser(
         prog="errcomp",
-        description="How wrong is a performance prediction, why, and is the published figure true?",
+        description="How wrong is a performance prediction, why, and does the published figure "
+        "hold?",
     )
     parser.add_argument("--version", action="version", version=f"errcomp {__version__}")
     add_examples(parser, "", EXAMPLES)
@@ -57,7 +58,7 @@ def run(argv: Sequence[str] | None) -> int:
     """Run one command and return its exit code."""
     args = argparse.Namespace(exit_code=0, beside=[])
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by who called us
+        if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for as long as we run
     try:
         for stream in (sys.stdout, sys.stderr):
@@ -66,7 +67,7 @@ def run(argv: Sequence[str] | None) -> int:
                 stream.reconfigure(errors="backslashreplace")
         with _terminated_as_interrupted():
             return _run(argv, args)
-    except BrokenPipeError:  # the reader of our output has left, e.g. `| head`
+    except BrokenPipeError:  # the reader closed the pipe, e.g. `| head`
         silence()
         return int(args.exit_code)
     except OSError as error:
@@ -94,7 +95,7 @@ def _run(argv: Sequence[str] | None, args: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _terminated_as_interrupted() -> Iterator[None]:
-    """Let a cancelled job clean up behind itself: half a file is removed as when interrupted."""
+    """Let a cancelled job clean up: unfinished files are removed, as after an interrupt."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

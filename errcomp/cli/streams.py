@@ -1,4 +1,4 @@
-"""What is printed on the standard streams, whatever they lead to, and the progress bar."""
+"""Printing on the standard streams, whatever they lead to, and the progress bar."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ import sys
 from collections.abc import Callable, Iterator
 
 _OUTPUT = "standard output"
-#: Shorter work shows nothing: a bar that flashes by tells nobody anything.
+#: Seconds of work before the bar appears: a bar that only flashes helps nobody.
 _PATIENCE_S = 2.0
 
 
 def say(text: str, end: str = "\n") -> None:
-    """Print on stdout at once, so that a full disk is told and not found by nobody at the end.
+    """Print on stdout and flush, so that a full disk raises here and not at exit.
 
     Raises
     ------
     BrokenPipeError
-        Its reader has left.
+        The reader closed the pipe.
     OSError
-        It cannot be written; named as what it is.
+        Standard output cannot be written; the error names it.
     """
     try:
         sys.stdout.write(f"{text}{end}")
@@ -32,23 +32,23 @@ def say(text: str, end: str = "\n") -> None:
 
 
 def complain(message: str) -> None:
-    """Print one line, whatever a file name or a value in it holds."""
+    """Print one line on stderr, with all unprintable characters escaped."""
     line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
-    with contextlib.suppress(OSError):  # there is nobody to tell
+    with contextlib.suppress(OSError):  # stderr is closed, too
         print(f"errcomp: {line}", file=sys.stderr)
 
 
 def silence() -> None:
-    """Keep the interpreter from flushing into the closed pipe once more when it ends."""
+    """Keep the interpreter from flushing into the closed pipe again at exit."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @contextlib.contextmanager
 def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float, float], None]]:
-    """Yield a function to call with what is done and how much there is; calling it is optional.
+    """Yield a function to call with the work done and the total; calling it is optional.
 
-    The bar appears after two seconds, on a terminal only, and leaves no trace behind.
+    The bar appears after two seconds, on a terminal only, and is removed at the end.
     """
     if quiet or not sys.stderr.isatty():
         yield lambda done, total: None

@@ -1,7 +1,7 @@
 """Quantiles of many mixtures of Student t distributions at once.
 
-`central_intervals` solves mixtures of any sizes and weights to a millionth; `StudentMixture` many
-rows of equal weights and the same components but for their places, from a table, to 1e-5.
+`central_intervals` solves mixtures of any sizes and weights to a millionth. `StudentMixture` solves
+many rows of equally weighted components that differ in location only, from a table, to 1e-5.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[Any]
 
-# Steps from the first guess; exact steps before halving takes over, which leaves a millionth of the
-# bracket.
+# Steps from the first guess; then exact steps; then halving, down to a millionth of the bracket.
 _FIRST_STEPS, _STEPS, _HALVINGS = 2, 12, 20
-# No other step is needed after one so small, in standard deviations.
+# No further step is needed after a step this small, in standard deviations.
 _SMALL = 5e-3
 
 _TINY = float(np.finfo(float).tiny)
@@ -53,7 +52,7 @@ class StudentMixtures(NamedTuple):
     def of(
         cls, parts: Sequence[tuple[NDArray[Any], Floats, Floats, Floats]], freedom: Floats
     ) -> StudentMixtures:
-        """Put components in order, each with the mixture that it belongs to; they add to 1."""
+        """Sort components by their mixture; the probabilities of each mixture add up to 1."""
         empty = (np.zeros(0, dtype=int), np.zeros(0), np.zeros(0), np.zeros(0))
         mixture, size, error, chance = (
             np.concatenate(column) for column in zip(empty, *parts, strict=True)
@@ -78,7 +77,7 @@ class StudentMixtures(NamedTuple):
         )
 
     def sums(self, values: Floats) -> Floats:
-        """Add what components have, weighted by their probability."""
+        """Sum values of the components, weighted by their probability."""
         return np.asarray(np.add.reduceat(self.chance * values, self.first))
 
 
@@ -110,7 +109,7 @@ def _bracketed(
     roots = np.zeros(len(low))
     places = np.arange(len(low))
     x = _guess(mixtures, share, low, high, t)
-    # The density is nearly straight over so short a step: the error left is of third order.
+    # The density is nearly linear over such a short step: the remaining error is of third order.
     small = _SMALL * np.minimum.reduceat(mixtures.error, mixtures.first)
     for turn in range(_STEPS + _HALVINGS):
         below, step = _step(mixtures, share, x, special.stdtr)
@@ -128,7 +127,7 @@ def _bracketed(
 
 
 def _guess(mixtures: StudentMixtures, share: float, low: Floats, high: Floats, t: Floats) -> Floats:
-    """Guess a quantile: from one t of the same mean and variance, on a near distribution."""
+    """Guess a quantile from a t of the same mean and variance, on an approximate distribution."""
     mean = mixtures.sums(mixtures.size)
     square = mixtures.sums(mixtures.error**2 + (mixtures.size - mean[mixtures.mixture]) ** 2)
     x = np.clip(mean + t * np.sqrt(square), low, high)
@@ -160,31 +159,31 @@ def _step(
 
 
 def _near_stdtr(freedom: Floats, t: Floats) -> Floats:
-    """Distribution of Student t after Wallace (1959): a tenth of the time for three digits."""
+    """Approximate Student t's distribution to three digits, ten times as fast (Wallace 1959)."""
     like = np.minimum(freedom, _LIKE_NORMAL)
     z = np.sqrt(like * np.log1p(t * t / like)) * (8 * like + 1) / (8 * like + 3)
     return np.asarray(special.ndtr(np.copysign(z, t)))
 
 
-# One law for all rows but for their places --------------------------------------------------------
+# One distribution for all rows, at different locations --------------------------------------------
 
-#: Of the table of each component's distribution function; its error is then below 3e-6.
+#: Size of the table of each component's distribution function; its error is then below 3e-6.
 _KNOTS = 513
 #: A quantile is found when its probability is this close.
 _TOLERANCE = 1e-7
 _MOST_STEPS = 60
-#: Numbers held at once while quantiles are sought.
+#: Numbers in memory while quantiles are computed.
 _BLOCK = 2**19
 _GOLDEN = 0.6180339887498949
 
 
 class StudentMixture:
-    r"""Components with scales σ and degrees of freedom ν; each row has locations of its own.
+    r"""Components with scales σ and degrees of freedom ν; each row has its own locations.
 
     .. math:: F_i(y) = \frac1S \sum_{s=1}^S T_{\nu_s}\!\left(\frac{y - \mu_{is}}{\sigma_s}\right)
 
-    The distribution function of each component is tabulated once: exact values take a second per
-    two million.
+    The distribution function of each component is tabulated once, because exact values take a
+    second per two million.
 
     Parameters
     ----------
@@ -229,7 +228,7 @@ class StudentMixture:
         """Distribution function of each component at z = t / (1 - t), t from 0 to 1."""
         t = np.linspace(0.0, 1.0, _KNOTS)[:-1]
         values = special.stdtr(self.nu[:, None], t / (1 - t))
-        # One column more than knots, so that the last cell has an upper end too.
+        # One column more than knots, so that the last cell has an upper end, too.
         return np.concatenate([values, np.ones((len(self.nu), 2))], axis=1)
 
     def _cdf(self, y: Floats, mu: Floats) -> tuple[Floats, Floats]:

@@ -1,7 +1,7 @@
-"""Tests and tails of the usual laws, and corrections for asking many questions of one table.
+"""Tests, tails of common distributions, and corrections for multiple tests.
 
-The tests are made of special functions alone: `scipy.stats` has all of them, and takes as long to
-import as an audit takes to compute. The values are the same as there but for rounding.
+The tests use special functions only: importing `scipy.stats` takes as long as computing an audit.
+The values agree with `scipy.stats` to rounding.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-#: Two samples of which one is as small as this, or so many differences, have an exact law where no
-#: values are equal.
+#: The exact distribution is used up to this size of the smaller sample, or this number of
+#: differences, if no values are equal.
 _FEW_OF_A_SAMPLE = 8
 _FEW_DIFFERENCES = 50
-#: So many differences have one where values are equal, too.
+#: The same number of differences if values are equal.
 _FEW_WITH_TIES = 13
-#: Signs whose law is summed in whole numbers, to the last digit.
+#: Up to this number of signs, the distribution is summed exactly, in whole numbers.
 _FEW_SIGNS = 1000
-#: Larger counts are kept as whole numbers of any size.
+#: Larger counts need whole numbers of any size.
 _BEYOND_INT64 = 2**62
 
 
@@ -57,7 +57,7 @@ def student_ppf(q: float, df: float) -> float:
 
 
 def ranks(values: ArrayLike) -> Floats:
-    """Return the rank of each value, from 1; equal values share the mean of theirs.
+    """Return the rank of each value, from 1; equal values share their mean rank.
 
     Examples
     --------
@@ -77,10 +77,11 @@ def _ties(values: Floats) -> float:
 
 
 def rank_sum_p(x: Floats, y: Floats) -> float:
-    """Two-sided p-value of Mann and Whitney's test that neither sample tends to be larger.
+    """Return the two-sided p-value of Mann and Whitney's test that neither sample is larger.
 
-    Exact where a sample has at most 8 values and none are equal; else normal, with corrections for
-    ties and for continuity. Mann and Whitney (1947), Annals of Mathematical Statistics 18, 50-60.
+    Exact if a sample has at most 8 values and no values are equal; otherwise normal, with
+    corrections for ties and for continuity. Mann and Whitney (1947), Annals of Mathematical
+    Statistics 18, 50-60.
 
     Examples
     --------
@@ -104,7 +105,7 @@ def rank_sum_p(x: Floats, y: Floats) -> float:
 
 
 def _rank_sum_counts(few: int, many: int, largest: int) -> NDArray[np.int64]:
-    """Count the orders of two samples by their U, from 0 to the largest asked for.
+    """Count the orders of two samples by their U, from 0 to the largest requested.
 
     The counts are the coefficients of a Gaussian binomial: multiplied by 1 - q^(many + i) and
     divided by 1 - q^i for i = 1, ..., few.
@@ -121,11 +122,11 @@ def _rank_sum_counts(few: int, many: int, largest: int) -> NDArray[np.int64]:
 
 
 def signed_rank_p(a: Floats, b: Floats) -> float:
-    """Two-sided p-value of Wilcoxon's signed-rank test that differences are symmetric around 0.
+    """Return the two-sided p-value of Wilcoxon's signed-rank test of symmetry around 0.
 
-    Differences of 0 are left out. Exact for at most 50 differences, and at most 13 where some are
-    0 or of equal size; else normal, with a correction for ties. Wilcoxon (1945), Biometrics
-    Bulletin 1, 80-83.
+    Differences of 0 are left out. Exact for at most 50 differences (at most 13 if some are 0 or of
+    equal size); otherwise normal, with a correction for ties. Wilcoxon (1945), Biometrics Bulletin
+    1, 80-83.
 
     Examples
     --------
@@ -149,7 +150,7 @@ def signed_rank_p(a: Floats, b: Floats) -> float:
 
 
 def _signed_rank_chances(rank: Floats) -> Floats:
-    """Return the chance of each sum of the ranks with a random sign +, in halves from 0."""
+    """Return the probability of each sum of the ranks with random sign +, in halves from 0."""
     chances = np.ones(1)
     for twice in np.rint(2 * rank).astype(int):
         longer = np.zeros(len(chances) + twice)
@@ -160,7 +161,7 @@ def _signed_rank_chances(rank: Floats) -> Floats:
 
 
 def sign_p(high: int, n: int) -> float:
-    """Two-sided p-value of a sign test: are as many of n expected on either side?
+    """Return the two-sided p-value of a sign test: half of n are expected on either side.
 
     Examples
     --------
@@ -170,7 +171,7 @@ def sign_p(high: int, n: int) -> float:
     fewer = min(high, n - high)
     if 2 * fewer == n:
         return 1.0
-    # Both tails are alike where either sign is as likely.
+    # Both tails are equal, because both signs are equally likely.
     if n <= _FEW_SIGNS:
         return float(sum(math.comb(n, k) for k in range(fewer + 1)) / 2 ** (n - 1))
     return float(2 * special.bdtr(fewer, n, 0.5))
@@ -195,23 +196,24 @@ def spearman_less(x: Floats, y: Floats) -> tuple[float, float]:
 def _checked(p_values: Sequence[float]) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
     p = np.asarray(p_values, dtype=np.float64)
     if p.ndim != 1:
-        raise InputError(f"p values must be one-dimensional, got shape {p.shape}")
+        raise InputError(f"p-values must be one-dimensional, got shape {p.shape}.")
     bad = ~((p >= 0) & (p <= 1))
     if bad.any():
         raise InputError(
-            f"p values must lie in [0, 1], got {p[bad][0]} at position {np.flatnonzero(bad)[0] + 1}"
+            f"p-values must be between 0 and 1, got {p[bad][0]} at position "
+            f"{np.flatnonzero(bad)[0] + 1}."
         )
     return p
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    r"""Holm's step-down adjusted p values: bound the chance of any false alarm in the family.
+    r"""Return Holm's step-down adjusted p-values, which bound the probability of any false alarm.
 
     .. math:: \tilde p_{(i)} = \max_{j \le i} \min\{1, (m - j + 1)\, p_{(j)}\}
 
-    Definition: reject where the adjusted value is at most alpha; then the probability of one or
-    more false rejections is at most alpha, whatever the dependence between the tests. Misleads
-    only by omission: tests left out of the family are not paid for.
+    Definition: reject if the adjusted value is at most alpha. The probability of one or more false
+    rejections is then at most alpha, for any dependence between the tests. Misleads if tests are
+    left out: the correction does not cover them.
 
     Parameters
     ----------
@@ -221,7 +223,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     Returns
     -------
     list of float
-        Adjusted p values in the order given.
+        Adjusted p-values in the given order.
 
     Raises
     ------
@@ -247,13 +249,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
-    r"""Benjamini-Hochberg adjusted p values: bound the expected share of false alarms.
+    r"""Return Benjamini-Hochberg adjusted p-values, which bound the expected share of false alarms.
 
     .. math:: \tilde p_{(i)} = \min_{j \ge i} \min\{1, m\, p_{(j)} / j\}
 
-    Definition: reject where the adjusted value is at most alpha; then the expected share of false
-    rejections among the rejections is at most alpha for independent or positively dependent tests.
-    A weaker promise than :func:`holm`: some of what it finds is expected to be false.
+    Definition: reject if the adjusted value is at most alpha. The expected share of false
+    rejections among the rejections is then at most alpha for independent or positively dependent
+    tests. Weaker than :func:`holm`: some rejections are expected to be false.
 
     Parameters
     ----------
@@ -263,7 +265,7 @@ def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     Returns
     -------
     list of float
-        Adjusted p values in the order given.
+        Adjusted p-values in the given order.
 
     Raises
     ------

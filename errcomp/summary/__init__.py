@@ -1,4 +1,4 @@
-"""Figures of a table, with intervals, by any keys; pooled over all pairs and macro over groups."""
+"""Metrics of a table with intervals, by any keys: pooled over pairs and macro over groups."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ __all__ = ["DEFAULT_FIGURES", "Summary", "SummaryRow", "summarize"]
 
 _TEXT, _NAMES = shape_of(str), shape_of(Mapping[str, str])
 
-#: Figures computed where none are named.
+#: Metrics that are computed by default.
 DEFAULT_FIGURES = ("mape", "median_ape", "gmape", "wape", "bias", "max_ape")
-#: The same of rows that stay in an engine, which has no exact median of many groups.
+#: The same for rows that stay in an engine, which has no exact median of many groups.
 FIGURES_AT_SCALE = ("mape", "median_ape_approx", "gmape", "wape", "bias", "max_ape")
 
 
 class _Units(Part):
-    """Which figures there are, and the unit of each."""
+    """The metrics and their units."""
 
     def write(self, summary: Summary) -> Mapping[str, Any]:
         return {"units": {name: one.unit for name, one in summary.figures.items()}}
@@ -68,7 +68,7 @@ class _Units(Part):
 
 
 class _Figures(Part):
-    """Each figure with its ends, and the reason where it has no value or no valid interval."""
+    """Each metric with its interval, and the reason if it has no value or no valid interval."""
 
     def write(self, row: SummaryRow) -> Mapping[str, Any]:
         columns: dict[str, Any] = {}
@@ -96,7 +96,7 @@ class _Figures(Part):
 
 @dataclass(frozen=True, slots=True)
 class SummaryRow(Document):
-    """The figures of one group.
+    """The metrics of one group.
 
     Attributes
     ----------
@@ -105,7 +105,7 @@ class SummaryRow(Document):
     n : int
         Pairs in the group.
     figures : mapping of str to Estimate
-        One estimate for each figure asked for.
+        One estimate per requested metric.
     """
 
     KEYS: ClassVar = (GroupKeys(), "n", _Figures())
@@ -116,7 +116,7 @@ class SummaryRow(Document):
 
 
 class GroupRows(Sequence[SummaryRow]):
-    """Rows of a summary kept as columns; a row is made when it is looked at."""
+    """Rows of a summary stored as columns; a row is created when it is read."""
 
     def __init__(self, totals: Totals, figures: Sequence[FigureColumn], unit: str | None) -> None:
         self._totals, self.figures, self._unit = totals, tuple(figures), unit
@@ -158,28 +158,28 @@ class GroupRows(Sequence[SummaryRow]):
 
 @dataclass(frozen=True, slots=True)
 class Summary(Shown, Document):
-    """Figures by group, for all pairs together (pooled) and as the mean over groups (macro).
+    """Metrics by group, for all pairs together (pooled) and as the mean over groups (macro).
 
     Attributes
     ----------
     by : tuple of str
         The grouping keys.
     rows : sequence of SummaryRow
-        One for each group.
+        One row per group.
     pooled : SummaryRow or None
-        All pairs together: large groups weigh more. None where the groups are of several tools,
-        whose errors together are nobody's.
+        All pairs together: large groups weigh more. None if the groups are of several tools, whose
+        pooled error is meaningless.
     macro : mapping of str to float or None
-        Unweighted mean over the groups of each group figure: every group weighs the same. None as
-        for ``pooled``.
+        Unweighted mean over the groups of each metric: every group weighs the same. None as for
+        ``pooled``.
     dropped : tuple of Dropped
         Rows of the table that were not used, with reasons.
     level : float or None
-        Nominal coverage of the intervals; None for figures without intervals.
+        Nominal coverage of the intervals; None for no intervals.
     source : str
         The table.
     tool : str or None
-        The predictor, where the table names one.
+        The predictor, if the table names one.
     not_used : int
         Pairs of other tools.
     """
@@ -204,25 +204,35 @@ class Summary(Shown, Document):
 
     @property
     def figures(self) -> Mapping[str, Estimate]:
-        """The figures of all pairs together, or of the first group where there are none."""
+        """The metrics of all pairs together, or of the first group if those are missing."""
         return (self.pooled or self.rows[0]).figures
 
-    def agree(self, field: Field) -> None:
-        """Refuse rows without the grouping keys, and means of other figures."""
+    def _agree(self, field: Field) -> None:
+        """Refuse rows without the grouping keys, and means of other metrics."""
         if self.macro is not None and set(self.macro) != set(field.at("units").object()):
-            field.at("macro").refuse("a mean of each figure in units")
+            field.at("macro").refuse("a mean of each metric in units")
         for row, place in zip(self.rows, field.at("rows").items(), strict=True):
             for name in set(self.by) - set(row.key):
                 place.at(name)
 
     def view(self) -> Report:
-        """Return what people see of it."""
+        """Return the report of the summary.
+
+        >>> summarize({"predicted": [11.0], "measured": [10.0]}, figures="mape").view().line
+        ['MAPE 10.00 %', 'n=1']
+        """
         from errcomp.summary.view import summary_view
 
         return summary_view(self)
 
     def to_frame(self) -> Any:
-        """Return the rows as a frame of the same library as the table that went in."""
+        """Return the rows as a frame of the same library as the input table.
+
+        >>> import polars as pl
+        >>> pairs = pl.DataFrame({"predicted": [11.0, 90.0], "measured": [10.0, 100.0]})
+        >>> summarize(pairs, figures="mape").to_frame().select("n", "mape").row(0)
+        (2, 0.1)
+        """
         if isinstance(self.rows, GroupRows):
             return frame_from_columns(self.rows.columns(), like=self._like)
         rows = [row.to_dict() for row in self.rows]
@@ -242,31 +252,31 @@ def summarize(
     seed: int = 0,
     n_jobs: int | None = None,
 ) -> Summary:
-    """Compute error figures with intervals, by any keys.
+    """Compute error metrics with intervals, by any keys.
 
     Parameters
     ----------
     pairs : Pairs, dataframe or mapping of columns
         Predictions and measurements (see `errcomp.tables.Pairs`). Rows of a Polars LazyFrame, a
-        DuckDB relation, a Dask or a Spark dataframe are not fetched: only sums over them are.
+        DuckDB relation, a Dask or a Spark dataframe are not fetched; only sums over them are.
     by : str or sequence of str
-        Keys to group by; none gives one row.
+        Keys to group by; ``()`` gives one row.
     figures : str or sequence of str
         Names from `errcomp.metrics.FIGURES`.
     level : float, optional
-        Nominal coverage of the intervals; None for figures without intervals.
+        Nominal coverage of the intervals; None for no intervals.
     method : str
-        How intervals are made; ``"default"`` is the tested choice for each figure. Another must
-        be for at least one of the figures.
+        How intervals are computed; ``"default"`` is the tested choice for each metric. Another
+        method must apply to at least one of the metrics.
     cluster : str or sequence of str, optional
         The key whose values share part of their error, or two that cross: whole models or devices
-        are then drawn, not single pairs. By default those of ``model`` and ``device`` that the
-        table has; ``"none"`` takes all pairs as independent.
+        are then resampled, not single pairs. By default ``model`` and ``device``, if the table has
+        them; ``"none"`` takes all pairs as independent.
     resamples, seed : int
         Of a bootstrap, if ``method`` names one. Every group uses the same seed.
     n_jobs : int, optional
-        How many processes compute the groups of rows in memory: -1 for one per core, None for one
-        or what a surrounding ``joblib.parallel_config`` says, e.g. a Dask or Ray cluster. The
+        Number of processes for the groups of rows in memory: -1 for one per core. None is one, or
+        the setting of a surrounding ``joblib.parallel_config``, e.g. a Dask or Ray cluster. The
         result is the same, to the byte. More than one needs the extra ``jobs``.
 
     Returns
@@ -276,16 +286,16 @@ def summarize(
     Raises
     ------
     InputError
-        A key, a figure or the method does not exist, a key has the name of a column of the result,
-        or level, resamples or seed are out of range; or n_jobs is for rows that stay in their
+        A key, a metric or the method does not exist; a key has the name of a column of the result;
+        level, resamples or seed are out of range; or n_jobs is given for rows that stay in an
         engine, which decides that itself.
 
     Notes
     -----
-    A figure that is not defined for a group (a correlation of one pair, a log ratio of a zero
-    prediction) has the value NaN there, and its ``method`` says why. Where no interval is valid
-    (two models, a key that is missing in some rows), ``method`` says why as well. Exact copies of a
-    pair count as one.
+    A metric that is not defined for a group (a correlation of one pair, a log-ratio of a zero
+    prediction) has the value NaN there, and its ``method`` says why. If no interval is valid (two
+    models, a key that is missing in some rows), ``method`` says why as well. Exact copies of a pair
+    count as one.
 
     Examples
     --------
@@ -313,7 +323,7 @@ def summarize(
     if at_scale and n_jobs not in (None, 1):
         raise InputError(
             f"n_jobs is for rows in memory, got n_jobs={n_jobs}: the engine that holds these "
-            "rows decides how many work on them. Leave it out, or collect the table first."
+            "rows has its own workers. Leave n_jobs out, or collect the table first."
         )
     table = pairs_of(pairs)
     names = cluster_keys(cluster, table.keys)
@@ -333,7 +343,7 @@ def _of_pairs(
     given: bool,
     n_jobs: int | None,
 ) -> Summary:
-    """Compute the figures of pairs in memory."""
+    """Compute the metrics of pairs in memory."""
     labels_of = {name: table.column(name) for name in clusters}
     copies = None
     if ask is not None:
@@ -368,15 +378,15 @@ def _of_sums(
     *,
     given: bool,
 ) -> Summary:
-    """Compute the figures of pairs that stay in an engine."""
+    """Compute the metrics of pairs that stay in an engine."""
     from errcomp.metrics.sums import Errors, sums_for
     from errcomp.metrics.sums.intervals import METHODS, columns_by
 
     clusters = clusters if ask is not None else ()
     if ask is not None and not (clusters and given) and ask.method not in METHODS:
         raise InputError(
-            f"method {ask.method!r} draws single pairs, and these stay in {pairs.engine}. Use one "
-            f"of: {', '.join(METHODS)}; name clusters to draw; or collect the table first."
+            f"method {ask.method!r} resamples single pairs, but these stay in {pairs.engine}. Use "
+            f"one of: {', '.join(METHODS)}; name clusters; or collect the table first."
         )
     sums = sums_for(figures, intervals=ask is not None)
     pairs.check_columns((*by, *clusters))
@@ -409,7 +419,7 @@ def _summary(
         pairs.dropped,
         level=None if ask is None else ask.level,
         source=pairs.source,
-        # Asking an engine for its tools would read all rows once more.
+        # Asking an engine for its tools would read all rows again.
         tool=pairs.tools[0] if isinstance(pairs, Pairs) and len(pairs.tools) == 1 else None,
         _like=pairs.native,
     )
@@ -446,22 +456,22 @@ def _one(name: str, group: _Group, ask: Request | None) -> Estimate:
         return _alone(name, group)
     try:
         found = estimate_of(name, predicted=group.predicted, measured=group.measured, ask=ask)
-        # Arrays know no unit; the table does.
+        # Arrays have no unit; the table does.
         return replace(found, unit=group.unit or "measured") if found.unit == "measured" else found
     except NotDefinedError as error:
         return _undefined(name, error, len(group.predicted))
 
 
 def _alone(name: str, group: _Group) -> Estimate:
-    """Compute a figure without an interval."""
+    """Compute a metric without an interval."""
     spec = figure(name)
     n = len(group.predicted)
     try:
         value = spec.function(predicted=group.predicted, measured=group.measured)
-    except InputError as error:  # the pairs were checked: the figure is what they lack
+    except InputError as error:  # the pairs are valid, so the metric is not defined
         return _undefined(name, error, n)
     unit = group.unit or "measured" if spec.unit == "measured" else spec.unit
-    text = "no interval was asked for"
+    text = "no interval was requested"
     return Estimate(name, value, method=text, n=n, unit=unit, definition=spec.definition)
 
 

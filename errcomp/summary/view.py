@@ -1,4 +1,4 @@
-"""What people see of error figures by group."""
+"""Report of error metrics by group."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy as np
 from errcomp.errors import InputError, describe_names
 from errcomp.metrics import figure
 from errcomp.metrics import figure as figure_named
+from errcomp.metrics.scoring import NEUTRAL
 from errcomp.report import forms
 from errcomp.report.drawing import words
 from errcomp.report.model import Column, Figure, Report, Table, heading_of, key_text
@@ -25,16 +26,14 @@ if TYPE_CHECKING:
 
 __all__ = ["summary_figure", "summary_view"]
 
-#: Figures with a sign, and where they have none.
-_NEUTRAL = {"bias": 0.0, "total_error": 0.0, "gm_ratio": 1.0}
-#: Values whose largest is so many times their median need a logarithmic axis.
+#: The axis is logarithmic if the largest value is more than this multiple of the median.
 _WIDE = 12.0
-#: Coverage that is named where no figure has an interval.
+#: Coverage that is stated if no metric has an interval.
 _USUAL = 0.95
 
 
 def summary_view(summary: Summary) -> Report:
-    """Return what people see of error figures by group.
+    """Return the report of error metrics by group.
 
     Parameters
     ----------
@@ -45,16 +44,16 @@ def summary_view(summary: Summary) -> Report:
     Report
     """
     tool = f", tool {summary.tool}" if summary.tool else ""
-    title = f"Error figures of {summary.source or 'the table'}{tool}"
+    title = f"Error metrics of {summary.source or 'the table'}{tool}"
     table = _table(summary, title)
     if summary.not_used:
-        unused = f"{summary.not_used} pairs of other tools not used"
+        unused = f"{summary.not_used} pairs from other tools ignored"
         table = replace(table, notes=[*table.notes, unused])
     draw = partial(summary_figure, summary)
     pooled = {} if summary.pooled is None else summary.pooled.figures
     first = [f"{figure(n).label} {e.format()}" for n, e in [*pooled.items()][:1]]
     groups = [words.count(len(summary.rows), "group")] if summary.by else []
-    caption = "The first figure of each group, with its interval."
+    caption = "The first metric of each group, with its interval."
     return Report(
         title=title,
         line=[*first, *groups, f"n={sum(row.n for row in summary.rows)}"],
@@ -65,7 +64,7 @@ def summary_view(summary: Summary) -> Report:
 
 
 def _table(summary: Summary, title: str) -> Table:
-    """Return figures by group, and those of all pairs where they have any."""
+    """Return metrics by group, and those of all pairs if available."""
     rows = [*summary.rows]
     if summary.by and summary.pooled is not None:
         rows.append(summary.pooled)
@@ -84,7 +83,9 @@ def _table(summary: Summary, title: str) -> Table:
         *(figure_column(name) for name in summary.figures),
     ]
     level = 100 * (summary.level or _USUAL)
-    notes = [f"Intervals: {level:g} %. No interval where none has been shown to hold."]
+    notes = [
+        f"Intervals: {level:g} %. Metrics without a validated interval method have no interval."
+    ]
     if summary.by and summary.macro is not None:
         macro = ", ".join(
             f"{figure(n).label} {_format(n, value)}" for n, value in summary.macro.items()
@@ -105,13 +106,13 @@ def _format(name: str, value: float) -> str:
 
 
 def summary_figure(summary: Summary, figure: str | None = None, ax: Axes | None = None) -> Axes:
-    """Draw one error figure of each group with its interval, the largest first.
+    """Draw one error metric of each group with its interval, the largest first.
 
     Parameters
     ----------
     summary : Summary
     figure : str, optional
-        The first that was computed by default.
+        The metric; by default the first of the summary.
     ax : matplotlib.axes.Axes, optional
         Where to draw; new axes in a figure of their own by default.
 
@@ -122,7 +123,7 @@ def summary_figure(summary: Summary, figure: str | None = None, ax: Axes | None 
     Raises
     ------
     InputError
-        The figure was not computed.
+        The metric was not computed.
     MissingExtraError
         Matplotlib is not installed.
 
@@ -158,7 +159,7 @@ def summary_figure(summary: Summary, figure: str | None = None, ax: Axes | None 
     levels = {row.figures[name].level for row, _ in labelled} - {None}
     intervals = [f"{100 * level:g} % interval" for level in levels if level is not None]
     by = [f"by {' and '.join(map(words.shorten, summary.by))}, largest first"] if summary.by else []
-    neutral, n = _NEUTRAL.get(name), sum(row.n for row in summary.rows)
+    neutral, n = NEUTRAL.get(name), sum(row.n for row in summary.rows)
     return forest(
         ax,
         rows,
@@ -172,14 +173,14 @@ def summary_figure(summary: Summary, figure: str | None = None, ax: Axes | None 
 
 
 def _axis(label: str, kind: str, unit: str | None) -> str:
-    """Name the axis of a figure, with its unit where it has one."""
+    """Name the axis of a metric, with its unit if it has one."""
     if kind == "measured":
         return words.with_unit(label, None if unit == kind else unit)
     return f"{label} (%)" if kind == "fraction" else label
 
 
 def _far_apart(values: Sequence[float]) -> bool:
-    """Return whether the largest of values that are all positive would hide the others."""
+    """Say whether the values are positive and the largest would hide the others."""
     finite = [value for value in values if math.isfinite(value)]
     return min(finite, default=0.0) > 0 and max(finite) > _WIDE * float(np.median(finite))
 

@@ -1,4 +1,4 @@
-"""Files and folders are written whole or not at all; a folder never over what others put there."""
+"""Write files and folders whole or not at all; never replace a folder with files of others."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from pathlib import Path
 
 from errcomp.errors import InputError, describe_names
 
-#: Characters of its name that a file shows before it is whole; each may take four bytes.
+#: Characters of the target's name in the temporary name; each may take four bytes.
 _BEGINNING = 40
-#: Files that are written and wait for the others: temporary name and target.
+#: Files that are written and wait for all others: temporary name and target.
 _WAITING: ContextVar[list[tuple[Path, Path]] | None] = ContextVar("waiting", default=None)
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary name beside the target; it takes the target's place when all went well.
+    """Yield a temporary name beside the target; it replaces the target if all goes well.
 
     Inside `together` it does so once all other files are written as well.
 
     Raises
     ------
     InputError
-        The target is a folder, no ordinary file or read-only, or cannot be written.
+        The target is a folder, a special file or read-only, or cannot be written.
     """
     check_target(path)
     path = path.resolve() if path.is_symlink() else path
     try:
-        # The name may be as long as a file system allows: the temporary one takes its beginning.
+        # The target's name may be as long as a file name can be: take only its beginning.
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:_BEGINNING]}.")
         mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
     except OSError as error:
@@ -60,12 +60,12 @@ def replacing(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def together() -> Iterator[None]:
-    """Let the files written inside (`replacing`) take their places at the end: all or none.
+    """Let the files written inside (`replacing`) move into place at the end: all or none.
 
     Raises
     ------
     InputError
-        A file that is written cannot take its place.
+        A written file cannot be moved into place.
     """
     waiting: list[tuple[Path, Path]] = []
     token = _WAITING.set(waiting)
@@ -83,23 +83,25 @@ def together() -> Iterator[None]:
 
 
 def check_target(path: Path) -> None:
-    """Refuse a file that cannot, or should not, be written; best before the work is done.
+    """Refuse a file that cannot, or should not, be written; call this before the work.
 
     Raises
     ------
     InputError
-        The target is a folder, no ordinary file, or read-only, or its folder is not there or
-        takes no files.
+        The target is a folder, a special file or read-only, or its folder is missing or
+        read-only.
     """
     if path.is_dir():
         raise InputError(f"{path} is a folder; name a file")
     if path.exists() and not path.is_file():
-        raise InputError(f"{path} is no ordinary file; name a file")
+        raise InputError(f"{path} is not an ordinary file; name a file")
     if path.exists() and not path.stat().st_mode & 0o222:
         raise InputError(f"{path} is read-only; name another file, or make it writable")
     folder = path.resolve().parent if path.is_symlink() else path.parent
     if not folder.is_dir():
-        raise InputError(f"{path}: cannot be written: there is no folder {folder}. Make it.")
+        raise InputError(
+            f"{path}: cannot be written: the folder {folder} does not exist. Create it."
+        )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(
             f"{path}: cannot be written: the folder {folder} is read-only. Name another, or make "
@@ -108,32 +110,32 @@ def check_target(path: Path) -> None:
 
 
 def _umask() -> int:
-    """Return the mask that a file made the ordinary way would get."""
+    """Return the mask of permissions for new files."""
     mask = os.umask(0)
     os.umask(mask)
     return mask
 
 
-#: Names every file of a folder with its SHA-256, so that ``sha256sum -c`` checks them.
+#: Lists every file of a folder with its SHA-256, so that ``sha256sum -c`` checks it.
 SUMS = "SHA256SUMS"
 _README = "README.md"
 
 
 @contextmanager
 def replacing_folder(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder beside the target; it takes the target's place when all went well.
+    """Yield a temporary folder beside the target; it replaces the target if all goes well.
 
     Raises
     ------
     InputError
-        The target is a file or the folder one is in, or cannot be written.
+        The target is a file or the current folder, or cannot be written.
     """
     target = path.resolve()  # a link to a folder stays a link
     if target.exists() and not target.is_dir():
         raise InputError(f"{path} is a file; name a folder")
     if target == Path.cwd():
-        raise InputError(f"{path} is the folder you are in, which cannot be replaced; name another")
-    # Not one of tempfile's, which only its owner could read.
+        raise InputError(f"{path} is the current folder, which cannot be replaced; name another")
+    # Not a folder of tempfile, which only its owner could read.
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     try:
         temporary.mkdir()
@@ -149,7 +151,7 @@ def replacing_folder(path: Path) -> Iterator[Path]:
 
 
 def check_free(path: Path, heading: str) -> None:
-    """Refuse a folder whose content would be lost: all but what was written under this heading.
+    """Refuse a folder whose content would be lost: anything not written under this heading.
 
     Parameters
     ----------
@@ -161,7 +163,7 @@ def check_free(path: Path, heading: str) -> None:
     Raises
     ------
     InputError
-        The folder holds files of other origin, or files that were changed.
+        The folder holds other files, or files that were changed.
     """
     if not path.is_dir():
         return
@@ -177,8 +179,8 @@ def check_free(path: Path, heading: str) -> None:
     others = [name for name in names if name not in known and name != SUMS]
     if others:
         raise InputError(
-            f"{path}: {describe_names(others)} would be lost, as the folder is replaced. Move "
-            "what is yours, or name another folder."
+            f"{path}: the folder is replaced, and {describe_names(others)} would be lost. Move "
+            "your files, or name another folder."
         )
     changed = [name for name, digest in known.items() if _changed(path / name, digest)]
     if changed:
@@ -196,7 +198,7 @@ def write_sums(folder: Path) -> None:
 
 
 def _listed(path: Path, heading: str) -> dict[str, str]:
-    """Return the files that a folder lists with their checksums; none if it is not such a one."""
+    """Return the files that a folder lists with their checksums; none without the heading."""
     try:
         first, _, _ = (path / _README).read_text(encoding="utf-8").partition("\n")
         lines = (path / SUMS).read_text(encoding="utf-8").splitlines()
@@ -211,13 +213,13 @@ def _changed(file: Path, digest: str) -> bool:
 
 
 def sha256_of(file: Path) -> str:
-    """Return the SHA-256 of what a file holds."""
+    """Return the SHA-256 of a file's content."""
     with file.open("rb") as content:
         return hashlib.file_digest(content, "sha256").hexdigest()
 
 
 def _swap(new: Path, target: Path) -> None:
-    """Put a folder where another may be, which is put back if that fails."""
+    """Replace a folder if it exists; put the old folder back if that fails."""
     if not target.exists():
         new.rename(target)
         return

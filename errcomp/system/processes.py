@@ -1,8 +1,8 @@
-"""The same work in this process, in several, or on several machines: joblib decides which.
+"""Run the same work in this process, in several, or on several machines, through joblib.
 
-Results come in the order of the items, warnings and errors as if all had happened here, and no
-result depends on how many processes there are: whoever calls gives each item what it needs,
-seeds included.
+Results come in the order of the items; warnings and errors come as if everything had run here. No
+result depends on the number of processes: the caller gives each item everything it needs, seeds
+included.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ from uuid import uuid4
 
 from errcomp.errors import EngineError, ErrcompError, InputError, MissingExtraError
 
-#: Is told how much of the work is done, and of how much.
+#: Called with the work done, and the total.
 Progress = Callable[[float, float], None]
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-#: What says that work killed its worker, beside joblib's own processes.
+#: Errors of other backends than joblib's own that mean that a worker was killed.
 _DEATHS = (("distributed", "KilledWorker"), ("ray.exceptions", "RayActorError"))
-#: Calls that wait at each core of a cluster: results come in order, and some take longer.
+#: Calls queued per core of a cluster: results come in order, and some take longer.
 _AHEAD = 4
-#: Imported anew in each process, but inherited by a fork: the process belongs to the name.
+#: Made again in each new process, but inherited by a fork: compare the process ID as well.
 _NAME = uuid4().hex
 
 
 class Steps:
-    """Counts steps of work for a `Progress`, where there is one.
+    """Counts steps of work and reports them to a `Progress`, if there is one.
 
     Examples
     --------
@@ -50,7 +50,7 @@ class Steps:
         self.progress, self.total, self.done = progress, total, 0
 
     def step(self) -> None:
-        """Say that one more is done."""
+        """Report one more step."""
         self.done += 1
         if self.progress is not None:
             self.progress(self.done, self.total)
@@ -59,15 +59,15 @@ class Steps:
 def count_jobs(n_jobs: int | None) -> int:
     """Return how many workers `map_jobs` would use.
 
-    As in scikit-learn: None is 1, or what a surrounding ``joblib.parallel_config`` says, -1 all
-    cores; a cluster has as many as it has.
+    As in scikit-learn: None is 1, or the setting of a surrounding ``joblib.parallel_config``; -1 is
+    all cores, of the whole cluster on a cluster.
 
     Raises
     ------
     InputError
-        It is no whole number, or 0.
+        It is not a whole number, or it is 0.
     MissingExtraError
-        More than one is asked for without joblib.
+        It is more than one, and joblib is not installed.
 
     Examples
     --------
@@ -79,10 +79,11 @@ def count_jobs(n_jobs: int | None) -> int:
             f"n_jobs must be a whole number of processes, -1 for one per core, or None, got "
             f"{n_jobs!r}"
         )
-    # Without joblib no backend can be configured; the core does not need it.
-    if n_jobs == 1 or (n_jobs is None and sys.modules.get("joblib") is None):
+    # Where joblib is not loaded no backend is configured; the core does not need it.
+    loaded = sys.modules.get("joblib")
+    if n_jobs == 1 or (n_jobs is None and loaded is None):
         return 1
-    return int(_import_joblib().effective_n_jobs(n_jobs))
+    return int((loaded or _import_joblib()).effective_n_jobs(n_jobs))
 
 
 def map_jobs(
@@ -93,22 +94,22 @@ def map_jobs(
     Parameters
     ----------
     function : callable
-        Of a module, or a ``functools.partial`` of one. Its results must depend on its arguments
-        alone.
+        A function of a module, or a ``functools.partial`` of one. Its results must depend on its
+        arguments alone.
     items : iterable
-        As much as each call needs, and no more: it travels.
+        What each call needs, and no more: it is sent to the process.
     n_jobs : int, optional
-        See `count_jobs`. With 1 nothing of joblib is imported.
+        See `count_jobs`. With 1, joblib is not imported.
 
     Yields
     ------
     object
-        In the order of the items.
+        The results, in the order of the items.
 
     Raises
     ------
     ErrcompError
-        That of the first item that raised one; warnings of those before it are given first.
+        The error of the first item that raised; warnings of earlier items are issued first.
     EngineError
         A process was killed.
 
@@ -143,7 +144,7 @@ def _in_processes(
     finally:
         if isinstance(outcomes, Generator):
             with warnings.catch_warnings():
-                # The caller left because of an error, and need not hear that work was wasted.
+                # The caller stopped on an error; do not distract from it with wasted work.
                 warnings.simplefilter("ignore")
                 outcomes.close()
 
@@ -161,27 +162,27 @@ def _through_joblib(
 
     # Ray has no generator: its results come all at once.
     lazily = getattr(backend, "supports_return_generator", False)
-    # "c": a function may write into what it was given, as it may here.
+    # "c": a function may write into its arguments, as it may in this process.
     parallel = joblib.Parallel(
         n_jobs=n_jobs, return_as="generator" if lazily else "list", mmap_mode="c"
     )
     delayed = joblib.delayed(call)
     outcomes: Iterable[_Outcome] = parallel(delayed(item) for item in wanted())
     try:
-        # Not "yield from", which closes what is found: a thread of loky fails where it is cut off.
+        # Not "yield from", which closes the generator: loky's thread then fails.
         for outcome in outcomes:  # noqa: UP028
             yield outcome
     except GeneratorExit:
         left = True
-        with suppress(Exception):  # errors of results that nobody waits for
+        with suppress(Exception):  # errors of results that are not awaited
             deque(outcomes, maxlen=0)
         raise
 
 
 def _on_dask(backend: Any, call: _Call, items: Iterable[Any]) -> Iterator[_Outcome]:
-    """Use the client of joblib's backend: joblib 1.6 waits for ever for work that killed workers.
+    """Use the client of joblib's backend: joblib 1.6 waits for ever for tasks that killed workers.
 
-    Data travels with each call, so that what a dead worker had can be done elsewhere.
+    Data travel with each call, so that another worker can repeat the tasks of a dead one.
     """
     client, waiting = backend.client, deque[Any]()
     ahead = _AHEAD * sum(client.ncores().values())
@@ -202,7 +203,7 @@ def _process() -> tuple[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Outcome:
-    """What a call came to, elsewhere: its value or its error, and the warnings before it."""
+    """Result of a call in another process: its value or its error, and the warnings before it."""
 
     value: Any
     error: tuple[type[ErrcompError], tuple[Any, ...], dict[str, Any]] | None
@@ -213,7 +214,7 @@ class _Outcome:
             warnings.warn_explicit(message, category, filename, line)
         if self.error is None:
             return self.value
-        # Made anew without its constructor, which may want something else than the message.
+        # Made without its constructor, whose arguments may differ from the message.
         kind, arguments, state = self.error
         error = kind.__new__(kind, *arguments)
         error.__dict__.update(state)
@@ -222,7 +223,7 @@ class _Outcome:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """Calls a function, and brings home what it warned of and raised."""
+    """Calls a function, and returns its warnings and errors as well."""
 
     function: Callable[[Any], Any]
     home: tuple[str, int]
@@ -247,23 +248,23 @@ class _Call:
 
 
 def _explained(error: Exception) -> ErrcompError | None:
-    """Return what to do where a process did not survive, or was not reached; else None."""
+    """Return an error that says what to do if a process died or was not reached; else None."""
     here = ((sys.modules.get(module), name) for module, name in _DEATHS)
     if isinstance(error, (BrokenProcessPool, *(getattr(m, n) for m, n in here if m))):
         reason = re.split(r"\.\s", str(error).strip())[0].rstrip(".")
         return EngineError(
-            "a process that did part of the work was killed, most likely because memory ran out "
-            f"({reason}). Use fewer at a time (n_jobs, --jobs), or machines with more memory."
+            "a worker process was killed, most likely because memory ran out "
+            f"({reason}). Use fewer processes (n_jobs, --jobs), or machines with more memory."
         )
     if isinstance(error, CancelledError):
         return EngineError(
-            f"the cluster was gone before the work was done ({error}). Start it again, or use "
+            f"the cluster stopped before the work was done ({error}). Start it again, or use "
             "n_jobs=1."
         )
     if isinstance(error, PicklingError):
         return InputError(
-            f"what was given cannot be sent to another process ({error}). Use n_jobs=1, or define "
-            "its functions in a module."
+            f"the arguments cannot be sent to another process ({error}). Use n_jobs=1, or define "
+            "their functions in a module."
         )
     return None
 

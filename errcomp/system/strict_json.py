@@ -1,4 +1,4 @@
-"""Numbers, JSON and CSV read without the liberties that Python takes with them."""
+"""Strict reading of numbers, JSON and CSV, without the leniency of Python's own functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 
 from errcomp.errors import InputError
 
-#: Python reads 1_000 as 1000, and the digits of every script; a cell with them is a mistake.
+#: Python reads 1_000 as 1000, and digits of any script; in a table both are mistakes.
 _NUMBER = re.compile(
     r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)",
     re.ASCII | re.IGNORECASE,
@@ -33,7 +33,7 @@ def number(text: str) -> float:
 
 
 def loads(text: str | bytes) -> Any:
-    """Parse JSON, every name of an object once; raises ValueError and nothing else."""
+    """Parse JSON, refusing repeated names in an object; raises only ValueError."""
     try:
         return json.loads(text, object_pairs_hook=_object)
     except RecursionError as error:
@@ -48,12 +48,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def doubles(names: Iterable[str]) -> list[str]:
-    """Return the names that are there more than once."""
+    """Return the names that occur more than once."""
     return sorted(name for name, times in Counter(names).items() if times > 1)
 
 
 def table(path: Path, text: str, needed: Sequence[str]) -> list[tuple[int, dict[str, str]]]:
-    """Read CSV text in which every row has the fields of the header.
+    """Read CSV text whose rows must match the header.
 
     Returns
     -------
@@ -63,7 +63,7 @@ def table(path: Path, text: str, needed: Sequence[str]) -> list[tuple[int, dict[
     Raises
     ------
     InputError
-        A column is missing or there twice, a row has other fields, or it is not CSV.
+        A column is missing or duplicated, a row has another number of fields, or it is not CSV.
     """
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows = []

@@ -32,7 +32,7 @@ GROUPS = "Claimed and recomputed accuracy"
 def test_it_is_small_and_complete(report: Path, opened: Open) -> None:
     assert report.stat().st_size <= 1_000_000
     page = opened()
-    assert page.get_by_role("heading", level=1).inner_text().startswith("Is the claimed accuracy")
+    assert page.get_by_role("heading", level=1).inner_text().startswith("Does the claimed accuracy")
     assert page.locator("figure.picture svg").count() >= 6
     assert "Overstated" in page.locator(".verdict").first.inner_text()
 

@@ -101,7 +101,7 @@ def test_an_audit_without_a_claim_cannot_pass(run: Run, pairs: Path, tmp_path: P
     junit = tmp_path / "a.xml"
     ran = run("audit", pairs, "--fail-on", "overstated", "--junit", junit)
     assert ran.code == 2
-    assert "--fail-on overstated has nothing to judge: no claim is known" in ran.err
+    assert "--fail-on overstated has nothing to check: errcomp knows no claim about" in ran.err
     assert not junit.exists()
     assert run("audit", pairs, "--junit", junit).code == 0
     assert outcomes(junit) == {}
@@ -138,12 +138,12 @@ def test_validate(
     run: Run, kernels: Path, assume: str, options: tuple[str, ...], code: int, word: str
 ) -> None:
     junit, summary = kernels.parent / "v.xml", kernels.parent / "v.md"
-    ran = run("propagate", "validate", kernels, "--assume", assume, *options,
+    ran = run("propagate", "validate", kernels, "--correlation", assume, *options,
               "--junit", junit, "--markdown", summary)  # fmt: skip
     first = assume.partition(",")[0]
     assert (ran.code, outcomes(junit)[f"{first}, 90 % band"]) == (code, word)
     assert len(outcomes(junit)) == 4
-    assert f"| {first} (relied on) |" in summary.read_text(encoding="utf-8")
+    assert f"| {first} (main) |" in summary.read_text(encoding="utf-8")
 
 
 def factor(off: float) -> Any:
@@ -208,15 +208,15 @@ COMMANDS = {
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--junit", "no/a.xml"), "--junit: no/a.xml: cannot be written: there is no folder"),
-        (("--markdown", "no/a.md"), "--markdown: no/a.md: cannot be written: there is no f"),
-        (("--junit", "IN"), "--junit: in.csv would overwrite a file that is read"),
-        (("--markdown", "./IN"), "--markdown: in.csv would overwrite a file that is read"),
-        (("--markdown", "link"), "--markdown: link would overwrite a file that is read"),
+        (("--junit", "no/a.xml"), "--junit: no/a.xml: cannot be written: the folder no"),
+        (("--markdown", "no/a.md"), "--markdown: no/a.md: cannot be written: the folder no"),
+        (("--junit", "IN"), "--junit: in.csv would overwrite an input"),
+        (("--markdown", "./IN"), "--markdown: in.csv would overwrite an input"),
+        (("--markdown", "link"), "--markdown: link would overwrite an input"),
         (("--junit", "folder"), "--junit: folder is a folder; name a file"),
         (("--junit", ""), "--junit: . is a folder; name a file"),
-        (("--junit", "/dev/full"), "--junit: /dev/full is no ordinary file; name a file"),
-        (("--junit", "pipe"), "--junit: pipe is no ordinary file; name a file"),
+        (("--junit", "/dev/full"), "--junit: /dev/full is not an ordinary file; name a file"),
+        (("--junit", "pipe"), "--junit: pipe is not an ordinary file; name a file"),
         (("--junit", "a", "--markdown", "a"), "--markdown: a is written by --junit too; name two"),
         (("-o", "a.csv", "--junit", "a.csv"), "--junit: a.csv is written by -o too; name two"),
     ],
@@ -251,7 +251,7 @@ def test_files_are_refused_before_the_work(
 def test_only_validate_is_a_check(run: Run, kernels: Path, options: tuple[str, str]) -> None:
     ran = run("propagate", kernels, *options)
     assert ran.code == 2
-    assert f"{options[0]} is for propagate validate" in ran.err
+    assert f"{options[0]} needs propagate validate" in ran.err
 
 
 def test_both_files_or_none(

@@ -95,7 +95,8 @@ def provide(run: Run, line: str) -> None:
 
 def marked(line: str) -> Any:
     marks = [pytest.mark.slow] * (line in SLOW) + [pytest.mark.shared] * (line in SHARED)
-    return pytest.param(line, marks=[*marks, *[pytest.mark.extras] * (line in EXTRAS)])
+    needs = pytest.mark.extras if line in EXTRAS else pytest.mark.core
+    return pytest.param(line, marks=[*marks, needs])
 
 
 @pytest.mark.parametrize("line", [marked(line) for line in EVERY])

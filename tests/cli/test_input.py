@@ -25,7 +25,7 @@ def test_a_fraction_is_in_per_cent_or_plain(text: str, value: float) -> None:
 
 @pytest.mark.parametrize("text", ["wide", "", "%", "5%%"])
 def test_what_is_no_fraction_is_refused_with_an_example(text: str) -> None:
-    with pytest.raises(argparse.ArgumentTypeError, match="is no fraction: write 5% or 0.05"):
+    with pytest.raises(argparse.ArgumentTypeError, match="is not a fraction: write 5% or 0.05"):
         fraction(text)
 
 

@@ -64,7 +64,7 @@ def test_the_number_arrives(
     [
         (("metrics", "neusight", "--jobs", "0"), "above 0"),
         (("metrics", "drivers", "--jobs", "2"), "metrics drivers does not take --jobs"),
-        (("propagate", "--jobs", "2"), "--jobs goes with --graph"),
+        (("propagate", "--jobs", "2"), "--jobs needs --graph"),
         (("propagate", "validate", "--jobs", "2"), "does not take --jobs"),
     ],
 )
@@ -80,4 +80,4 @@ def test_a_table_that_stays_on_disk(run: Run, tmp_path: Path) -> None:
     )
     done = run("metrics", str(tmp_path / "*.parquet"), "--jobs", "2")
     assert done.code == 2
-    assert "--jobs is for tables in memory" in done.err
+    assert "--jobs applies to tables in memory" in done.err

@@ -26,7 +26,7 @@ def test_the_search_explains_the_abstract(run: Run) -> None:
         "micro": 0.3076,
     }
     assert best["expected_by_chance"] < 0.001
-    assert "not a sufficient explanation" in run("claims", "search", "neusight", *FIGURES).out
+    assert "coincidence is unlikely" in run("claims", "search", "neusight", *FIGURES).out
 
 
 def test_the_search_explains_the_overall_figure(run: Run) -> None:
@@ -70,7 +70,7 @@ def test_figures_by_any_key(run: Run) -> None:
     assert ran.json["rows"][0].keys() >= {"mode", "n", "mape", "mape_low", "rmse", "rmse_high"}
     assert "all pairs" in run("metrics", "neusight", "--by", "mode").out
     assert "246 ms" in run("metrics", "neusight", "--figures", "rmse").out
-    assert "240 pairs of other tools not used" in run("metrics", "neusight").out
+    assert "240 pairs from other tools ignored" in run("metrics", "neusight").out
     by_tool = run("metrics", "neusight", "--tool", "all", "--json").json
     assert by_tool["pooled"] is None  # the errors of all tools together are nobody's
     assert "all pairs" not in run("metrics", "neusight", "--tool", "all").out
@@ -174,6 +174,7 @@ def test_bad_usage_says_so_and_leaves_nothing(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.core
 def test_it_runs_as_a_module_and_answers_quickly() -> None:
     import time
 
@@ -200,7 +201,7 @@ def test_the_input_is_never_overwritten(run: Run, pairs_csv: Path) -> None:
     ran = run(
         "metrics", pairs_csv, "--predicted", "estimate", "--measured", "latency", "-o", pairs_csv
     )
-    assert (ran.code, "would overwrite a file that is read" in ran.err) == (2, True)
+    assert (ran.code, "would overwrite an input" in ran.err) == (2, True)
     assert pairs_csv.read_bytes() == before
 
 
@@ -218,6 +219,7 @@ def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes
     return subprocess.run(["bash", "-c", command], capture_output=True, env=variables, check=False)
 
 
+@pytest.mark.core
 def test_a_reader_that_leaves_does_not_change_the_exit_code() -> None:
     done = shell(
         "errcomp audit neusight --tool all --fail-on overstated | head -1; exit ${PIPESTATUS[0]}"
@@ -225,6 +227,7 @@ def test_a_reader_that_leaves_does_not_change_the_exit_code() -> None:
     assert (done.returncode, done.stderr) == (1, b"")
 
 
+@pytest.mark.core
 def test_another_encoding_gets_escapes_and_a_full_disk_a_message() -> None:
     done = shell("errcomp audit neusight", PYTHONIOENCODING="ascii")
     assert (done.returncode, b"\\u2020" in done.stdout) == (0, True)

@@ -29,6 +29,7 @@ def _there() -> list[str]:
 ALL = ("-o", "page.html", "--junit", "a.xml", "--markdown", "a.md")
 
 
+@pytest.mark.core
 def test_all_are_written_and_said(run: Run, pairs: Path) -> None:
     ran = run("audit", pairs, "--claim", "5%", *ALL)
     assert ran.code == 0
@@ -36,6 +37,7 @@ def test_all_are_written_and_said(run: Run, pairs: Path) -> None:
     assert _there() == ["a.md", "a.xml", "page.html", "pairs.csv"]
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("failing", ["a.xml", "a.md", "page.html"])
 def test_a_full_disk_leaves_all_as_it_was(
     run: Run, pairs: Path, monkeypatch: pytest.MonkeyPatch, failing: str
@@ -94,6 +96,7 @@ def test_a_folder_that_takes_no_files_is_refused_before_the_work(
     )
 
 
+@pytest.mark.extras
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -101,9 +104,9 @@ def test_a_folder_that_takes_no_files_is_refused_before_the_work(
          "--figure budget: a.svg is written by --figure bands too; name two files"),
         (("--figure", "bands=a.svg", "--figure", "bands=a.svg"),
          "--figure bands: a.svg is written by --figure bands too; name two files"),
-        (("--figure", "bands=no/a.svg"), "--figure bands: no/a.svg: cannot be written: there is n"),
+        (("--figure", "bands=no/a.svg"), "--figure bands: no/a.svg: cannot be written: the folder"),
         (("--figure", "bands=d.svg"), "--figure bands: d.svg is a folder; name a file"),
-        (("--figure", "bands=k.svg"), "--figure bands: k.svg would overwrite a file that is read"),
+        (("--figure", "bands=k.svg"), "--figure bands: k.svg would overwrite an input"),
     ],
 )  # fmt: skip
 def test_figures_are_checked_like_the_others(
@@ -131,7 +134,7 @@ def test_a_figure_that_cannot_be_written_takes_the_document_with_it(
 
     kernels = Path("k.csv")
     kernels.write_text("run,kernel,kernel_class,predicted\nr,a,x,1\nr,b,y,2\n", encoding="utf-8")
-    argv = ("propagate", kernels, "--spread", "10%", "--assume", "independent", "-o", "x.json")
+    argv = ("propagate", kernels, "--spread", "10%", "--correlation", "independent", "-o", "x.json")
     before = _there()
     with monkeypatch.context() as patched:
         patched.setattr(Figure, "savefig", savefig)
@@ -147,7 +150,5 @@ def test_what_is_read_is_not_written_over(run: Run, pairs: Path, command: tuple[
     Path("in.csv").write_text("not read\n", encoding="utf-8")
     ran = run(*command, "-o", "in.csv")
     assert ran.code == 2
-    assert ran.err == (
-        "errcomp: -o: in.csv would overwrite a file that is read; name another file\n"
-    )
+    assert ran.err == ("errcomp: -o: in.csv would overwrite an input; name another file\n")
     assert Path("in.csv").read_text(encoding="utf-8") == "not read\n"

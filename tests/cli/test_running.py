@@ -14,6 +14,8 @@ import pytest
 from errcomp.cli import commands
 from errcomp.cli.running import command_helps
 
+pytestmark = pytest.mark.core
+
 Run = Callable[..., Any]
 
 #: Runs a command in a fresh interpreter, and prints which modules of errcomp it imported.

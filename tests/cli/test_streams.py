@@ -13,6 +13,8 @@ import pytest
 
 from errcomp.cli import streams
 
+pytestmark = pytest.mark.core
+
 ERRCOMP = [sys.executable, "-m", "errcomp"]
 
 

@@ -18,9 +18,9 @@ Run = Callable[..., Any]
     ("argv", "message"),
     [
         (("adit",), "invalid choice: 'adit'. Did you mean 'audit'? Choices: audit, report, "),
-        (("halflife", "chek", "a"), "'chek'. Did you mean 'check'? Choices: fit, forecast, "),
+        (("halflife", "chexk", "a"), "'chexk'. Did you mean 'check'? Choices: fit, forecast, "),
         (("propagate", "validat"), "no such file. Did you mean `errcomp propagate validate`?"),
-        (("propagate", "vaildate", "k.csv"), "Did you mean `errcomp propagate validate`?"),
+        (("propagate", "valxdate", "k.csv"), "Did you mean `errcomp propagate validate`?"),
         (("completion",), "errcomp: SHELL is missing: bash, zsh (see: errcomp completion --help)"),
         (("completion", "bsh"), "Did you mean 'bash'? Choices: bash, zsh"),
         (("halflife", "show"), "errcomp: NAME is missing: ort (see: errcomp halflife show --help)"),
@@ -29,11 +29,12 @@ Run = Callable[..., Any]
         (("audit", "--bye", "x"), "no option '--bye'. Did you mean '--by'? (see: errcomp audit -"),
         (("audit", "--jsn=1"), "no option '--jsn'. Did you mean '--json'?"),
         (("audit", "--zzz"), "errcomp: no option '--zzz' (see: errcomp audit --help)\n"),
-        (("report", "t.csv", "--predicted", "x"), "no option '--predicted'. How a table is read is "
-         "said to its audit, which writes the page, too: errcomp audit TABLE --predicted COLUMN"),
+        (("report", "t.csv", "--predicted", "x"), "no option '--predicted'. Options for reading a "
+         "table go to `errcomp audit`, which also writes the page: errcomp audit TABLE "
+         "--predicted COLUMN"),
         (("metrics", "pairs.csv", "--predicted=estimate", "--measured=latency",
-          "--column=device=gpu", "--by=gpu"), "no column 'gpu'. It is called 'device' now. Col"),
-        (("--json", "audit"), "errcomp: --json stands after its command, as in: errcomp audit "),
+          "--column=device=gpu", "--by=gpu"), "no column 'gpu'. It is now called 'device'. Col"),
+        (("--json", "audit"), "errcomp: --json goes after its command, as in: errcomp audit "),
         (("datasets", "list", "x"), "errcomp: one argument too many: 'x' (see: errcomp datasets l"),
         (("audit", "--fail-on", "overstatd"), "Did you mean 'overstated'? Choices: overstated, "),
         (("audit", "--fail-on", "Overstated"), "Did you mean 'overstated'? Upper and lower case"),
@@ -41,20 +42,20 @@ Run = Callable[..., Any]
         (("audit", "pair.csv"), "Did you mean 'pairs.csv'? Embedded: "),
         (("propagate", "ort-cp"), "Did you mean 'ort-cpu'? Embedded: neusight-kernels, ort-cpu"),
         (("datasets", "show", "neusigth"), "Did you mean 'neusight'? Datasets: neusight, "),
-        (("metrics", "--by", "devcie"), "no column 'devcie'. Did you mean 'device'? Columns to g"),
+        (("metrics", "--by", "devicx"), "no column 'devicx'. Did you mean 'device'? Columns to g"),
         (("metrics", "--by", "Device"), "Did you mean 'device'? Upper and lower case count. "),
-        (("metrics", "--cluster", "modle"), "no column 'modle'. Did you mean 'model'?"),
+        (("metrics", "--cluster", "modelx"), "no column 'modelx'. Did you mean 'model'?"),
         (("metrics", "--where", "device=h100"), "no row has device=h100. Did you mean 'H100'? Upp"),
         (("metrics", "--where", "device=A100"), "Did you mean 'A100-40G'? Values of device: "),
         (("metrics", "--tool", "neusigth"), "no tool 'neusigth'. Did you mean 'neusight'? Tools "),
-        (("metrics", "--figures", "mapee"), "no figure 'mapee'. Did you mean 'mape'? Figures: "),
+        (("metrics", "--figures", "mapee"), "no metric 'mapee'. Did you mean 'mape'? Metrics: "),
         (("metrics", "--method", "bcaa"), "no interval method 'bcaa'. Did you mean 'bca'? Meth"),
         (("metrics", "pairs.csv", "--predicted", "estimat"), "estimat, measured. Did you mean "
          "'estimate'? Columns found: gpu, workload, estimate, latency."),
         (("claims", "list", "--level", "Kernel"), "Did you mean 'kernel'? Upper and lower case "),
         (("claims", "show", "neusigth"), "Did you mean 'NeuSight'? Tools with a claim: "),
         (("claims", "search", "--figure", "neusigth=2%"), "Did you mean 'neusight'? Tools in the"),
-        (("claims", "search", "--figure", "neusight=2%", "--keys", "modle"), "mean 'model'? Keys"),
+        (("claims", "search", "--figure", "neusight=2%", "--keys", "modelx"), "mean 'model'? Keys"),
         (("calibrate", "fit", "--estimator", "linear", "-o", "m", "--figure", "overhed=a.svg"),
          "got 'overhed=a.svg'. Did you mean 'overhead'?"),
     ],
@@ -78,7 +79,7 @@ def test_pairs_need_no_ingest(run: Run, pairs_csv: Path, monkeypatch: pytest.Mon
         Path(name).write_text(text, encoding="utf-8")
         ran = run("ingest", name, "-o", "x.csv")
         assert ran.code == 2
-        assert ran.err.endswith(f" It is a table of pairs already: errcomp audit {quote(name)}\n")
+        assert ran.err.endswith(f" It is already a table of pairs: errcomp audit {quote(name)}\n")
     for argv in (("pairs.csv",), ("kineto", "pairs.json"), ("none.csv",)):
         ran = run("ingest", *argv, "-o", "x.csv")
         assert (ran.code, "audit" in ran.err, "readers --tool" in ran.err) == (2, False, False)
@@ -88,8 +89,8 @@ def test_pairs_need_no_ingest(run: Run, pairs_csv: Path, monkeypatch: pytest.Mon
 def test_a_series_that_is_misspelt(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "v.csv"
     path.write_text("version,workload,predicted,measured\n1,a,1,1\n2,a,1,1\n", encoding="utf-8")
-    ran = run("halflife", "fit", path, "--series", "wrkload")
-    assert "no column 'wrkload' that can name a series. Did you mean 'workload'?" in ran.err
+    ran = run("halflife", "fit", path, "--series", "workloda")
+    assert "no column 'workloda' that can name a series. Did you mean 'workload'?" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -118,8 +119,8 @@ def test_a_long_list_is_cut_and_the_nearest_is_named() -> None:
 
 def test_numbers_that_are_none(run: Run) -> None:
     ran = run("metrics", "--seed", "x")
-    assert "argument --seed: 'x' is no seed: write a whole number, 0 or more (see: " in ran.err
-    assert "'-1' is no seed" in run("metrics", "--seed=-1").err
+    assert "argument --seed: 'x' is not a seed: write a whole number, 0 or more (see: " in ran.err
+    assert "'-1' is not a seed" in run("metrics", "--seed=-1").err
     search = ("claims", "search", "--figure", "neusight=2%", "--top")
-    assert "argument --top: '0' is no count: write a whole number above 0" in run(*search, 0).err
-    assert "'x' is no count" in run(*search, "x").err
+    assert "argument --top: '0' is not a count: write a whole number above 0" in run(*search, 0).err
+    assert "'x' is not a count" in run(*search, "x").err

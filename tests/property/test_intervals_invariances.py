@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from errcomp.metrics import FIGURES
 from errcomp.metrics.intervals import METHODS, estimate
-
-hypothesis = pytest.importorskip("hypothesis")
-st = pytest.importorskip("hypothesis.strategies")
-pytestmark = pytest.mark.extras
 
 values = st.floats(min_value=1e-3, max_value=1e3)
 tables = st.lists(st.tuples(values, values), min_size=4, max_size=40)

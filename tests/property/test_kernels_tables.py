@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any
 
+import hypothesis
 import numpy as np
 import polars as pl
-import pytest
+from hypothesis import strategies as st
 
 from errcomp.errors import InputError
 from errcomp.readers import kernels
 from errcomp.tables import Kernels, Pairs
-
-hypothesis = pytest.importorskip("hypothesis")
-st = pytest.importorskip("hypothesis.strategies")
-pytestmark = pytest.mark.extras
 
 NAMES = st.sampled_from(["a", "b", "a/b", "b#2", "a#2", "#2", "a/b#2"])
 TIMES = st.floats(min_value=0, max_value=1e12)

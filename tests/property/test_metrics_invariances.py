@@ -5,14 +5,12 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from errcomp import metrics
-
-hypothesis = pytest.importorskip("hypothesis")
-st = pytest.importorskip("hypothesis.strategies")
-pytestmark = pytest.mark.extras
 
 positive = st.floats(1e-6, 1e6)
 pairs = st.lists(st.tuples(positive, positive), min_size=2, max_size=30)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+import hypothesis
 import polars as pl
-import pytest
+from hypothesis import strategies as st
 
 from errcomp.errors import InputError
 from errcomp.readers.plain import read_pairs
-
-hypothesis = pytest.importorskip("hypothesis")
-st = pytest.importorskip("hypothesis.strategies")
-pytestmark = pytest.mark.extras
 
 NUMBERS = st.floats(min_value=1e-300, max_value=1e300, allow_nan=False)
 NAMES = st.text(

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import math
 
-import pytest
+import hypothesis
+from hypothesis import strategies as st
 
 from errcomp.claims import parse_printed
-
-hypothesis = pytest.importorskip("hypothesis")
-st = pytest.importorskip("hypothesis.strategies")
-pytestmark = pytest.mark.extras
 
 
 @hypothesis.given(st.integers(0, 10**7), st.integers(0, 4))

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from errcomp import Kernels
 from errcomp.metrics.bands import coverage_interval, interval_score
@@ -18,10 +20,6 @@ from errcomp.propagation import (
     propagate,
 )
 from errcomp.propagation.sums import total_moments
-
-hypothesis = pytest.importorskip("hypothesis")
-st = pytest.importorskip("hypothesis.strategies")
-pytestmark = pytest.mark.extras
 
 #: Each assumption and those under which errors share at least as much.
 LESS_THAN = [
@@ -111,7 +109,7 @@ def test_estimated_lies_between_independent_and_comonotonic(
     columns: dict[str, Any], kind: Any
 ) -> None:
     kernels = Kernels(columns)
-    model = fit_errors(kernels, kind=kind, confidence=None)
+    model = fit_errors(kernels, kind=kind, level=None)
     part = {name: values[kernels.run == "r0"] for name, values in columns.items()}
     low, middle, high = (
         sd(part, model, name) for name in ("independent", "estimated", "comonotonic")
@@ -156,7 +154,7 @@ def test_estimated_is_invariant_to_splitting_and_to_the_order_of_rows(
     halves = {name: np.asarray(values)[::-1] for name, values in halves.items()}
     bands = []
     for fitted_to in (columns, halves):
-        model = fit_errors(Kernels(fitted_to), kind=kind, confidence=None)
+        model = fit_errors(Kernels(fitted_to), kind=kind, level=None)
         first = propagate(Kernels(columns), errors=model, correlation="estimated")
         bands.append(first.of("r0").band(0.9))
         other = propagate(Kernels(halves), errors=model, correlation="estimated")
@@ -206,7 +204,7 @@ def test_bounds_hold_under_all_assumptions(
 def test_the_interval_of_a_coverage_holds_the_share(rows: Any, confidence: float) -> None:
     inside = np.array([row[0] for row in rows])
     cluster = np.array([row[1] for row in rows])
-    share, low, high = coverage_interval(inside, cluster, confidence=confidence)
+    share, low, high = coverage_interval(inside, cluster, level=confidence)
     assert share == inside.mean()
     assert 0 <= low <= share <= high <= 1
 
@@ -218,7 +216,7 @@ def test_an_interval_score_is_the_width_and_what_misses_cost(
     low: float, width: float, observed: float, level: float
 ) -> None:
     ends = {"low": np.array([low]), "high": np.array([low + width])}
-    score = float(interval_score(**ends, observed=np.array([observed]), level=level)[0])
+    score = float(interval_score(**ends, measured=np.array([observed]), level=level)[0])
     actual = float(ends["high"][0] - ends["low"][0])
     outside = max(low - observed, observed - (low + width), 0.0)
     assert score == pytest.approx(actual + 2 / (1 - level) * outside)

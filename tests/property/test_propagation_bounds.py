@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from errcomp.propagation.bounds import (
     BoundsAlgebra,
@@ -19,10 +21,6 @@ from errcomp.propagation.bounds import (
 from errcomp.propagation.bounds.marginals import Marginals, inside, locations, outside, standard_isf
 from errcomp.propagation.psd import check_correlation, nearest_correlation
 from errcomp.propagation.terms import KINDS, Terms
-
-hypothesis = pytest.importorskip("hypothesis")
-st = pytest.importorskip("hypothesis.strategies")
-pytestmark = pytest.mark.extras
 
 CELLS = 400
 

@@ -6,8 +6,9 @@ import json
 import math
 from itertools import pairwise
 
+import hypothesis
 import numpy as np
-import pytest
+from hypothesis import strategies as st
 
 from errcomp.errors import InputError
 from errcomp.propagation.graph import (
@@ -29,10 +30,6 @@ from errcomp.propagation.graph import (
     time_at,
     walk,
 )
-
-hypothesis = pytest.importorskip("hypothesis")
-st = pytest.importorskip("hypothesis.strategies")
-pytestmark = pytest.mark.extras
 
 KERNELS = ("a", "b", "c")
 kernels = st.builds(Kernel, st.sampled_from(KERNELS), st.integers(1, 3))

@@ -6,8 +6,10 @@ import dataclasses
 import math
 from typing import Any
 
+import hypothesis
 import numpy as np
 import pytest
+from hypothesis import strategies as st
 
 from errcomp.propagation.graph.canonical import Canonical, MomentsAlgebra, graph_moments
 from errcomp.propagation.graph.maxima import maximum_of_two
@@ -18,10 +20,6 @@ from errcomp.propagation.sums import (
     total_moments,
 )
 from errcomp.propagation.terms import KINDS, Floats, Level, Terms
-
-hypothesis = pytest.importorskip("hypothesis")
-st = pytest.importorskip("hypothesis.strategies")
-pytestmark = pytest.mark.extras
 
 close = {"rel": 1e-10, "abs": 1e-300}
 

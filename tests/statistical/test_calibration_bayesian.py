@@ -73,7 +73,7 @@ def sampled_posterior(runs, seed):
         varying=runs.columns.varying_at, device=runs.device.index, model=runs.model.index,
     )  # fmt: skip
     sampled = sample_graph(
-        structure, data, draws=DRAWS, tune=200, chains=1, cores=1, target_accept=0.8, seed=seed
+        structure, data, draws=DRAWS, tune=200, chains=1, n_jobs=1, target_accept=0.8, seed=seed
     )
     return Posterior(sampled, runs.columns, runs.device, runs.model)
 

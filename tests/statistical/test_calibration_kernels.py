@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from errcomp import datasets
 from errcomp.calibration.kernels import KernelCorrection
-from errcomp.datasets import load_kernels
 from errcomp.tables import Kernels
 
 KINDS, DEVICES = 10, 8
@@ -171,7 +171,7 @@ def unpooled(kernels, fit, new):
     [("model", 0.048, 0.078, 0.09), ("device", 0.058, 0.086, 0.12)],
 )
 def test_kernels_of_held_out_models_and_devices(key, median_sum, mean_sum, median_kernel):
-    kernels = load_kernels("neusight-kernels")
+    kernels = datasets.load("neusight-kernels")
     group = kernels.column(key).astype(str)
     sums = {"pooled": [], "unpooled": [], "naive": []}
     single = {"pooled": [], "unpooled": [], "naive": []}

@@ -195,7 +195,7 @@ def test_a_line_is_found_where_each_pair_has_an_overhead_and_only_there() -> Non
         false += affine(Case(Pairs(factor))) is not None
     assert true / runs >= 0.9
     assert false == 0
-    assert np.mean(off) == pytest.approx(1, abs=0.1)
+    assert np.mean(off) == pytest.approx(1, abs=4 * np.std(off) / np.sqrt(len(off)))
 
 
 @pytest.mark.parametrize(("n", "runs"), [(20, 200), (100, 80)])
@@ -467,7 +467,8 @@ def test_the_effective_number_is_that_of_the_variance_of_the_mean() -> None:
             case.permutations = np.arange(60, dtype=np.int16)[None, :]  # no test is needed here
             effects.append(_one_way(case, codes, case.moments(codes))[2])
     expected = np.var(means) / (2 / 60)
-    assert np.mean(effects) == pytest.approx(expected, rel=0.15)
+    # What is expected is itself a variance of 1,500 means.
+    assert np.mean(effects) == pytest.approx(expected, rel=4 * np.sqrt(2 / 1500))
 
 
 def test_the_gain_of_a_factor_is_that_on_new_pairs() -> None:

@@ -74,7 +74,7 @@ def outcomes(devices, runs, sds, law, repeats, seed):
     for _ in range(repeats):
         kernels = simulated(rng, devices + 1, runs, sds, law)
         new = kernels.device == str(devices)
-        model = fit_errors(kernels.take(~new), confidence=None)
+        model = fit_errors(kernels.take(~new), level=None)
         for run in kernels.take(new).runs[:3]:
             part = kernels.take(kernels.run == run)
             total = float(part.totals().measured[0])
@@ -114,7 +114,7 @@ def outlying(devices, runs, repeats, seed, off):
     for _ in range(repeats):
         kernels = simulated(rng, devices + 1, runs, CLASSES, off=off)
         new = kernels.device == str(devices)
-        model = fit_errors(kernels.take(~new), confidence=None)
+        model = fit_errors(kernels.take(~new), level=None)
         part = kernels.take(kernels.run == kernels.take(new).runs[0])
         moments = total_moments(model.terms(part, correlation("estimated")))
         total = float(part.totals().measured[0])
@@ -171,7 +171,7 @@ def test_components_are_recovered_with_the_uncertainty_of_the_locations(sds):
     found = []
     for _ in range(60):
         kernels = simulated(rng, devices, 6, sds, equal=True)
-        components = fit_errors(kernels, confidence=None).components
+        components = fit_errors(kernels, level=None).components
         found.append([level.value for level in correlations_of(components)])
     error = np.std(found, axis=0) / math.sqrt(len(found))
     away = np.abs(np.mean(found, axis=0) - true_correlations(sds, devices))
@@ -197,7 +197,7 @@ def test_intervals_of_components_cover(devices):
 def test_propagated_variances_are_on_average_the_squared_errors_of_the_totals():
     rng = np.random.default_rng(9)
     kernels = simulated(rng, 6, 5, RUNS)
-    model = fit_errors(kernels, confidence=None)
+    model = fit_errors(kernels, level=None)
     assert all(level.value > 0 for level in model.components.levels)  # nothing was truncated
     found, _ = residuals(kernels, "log-ratio", model.floor)
     fit = _fit(found, "log-ratio", by_size=False)
@@ -211,6 +211,7 @@ def test_propagated_variances_are_on_average_the_squared_errors_of_the_totals():
     assert propagated.mean() == pytest.approx((errors**2).mean(), rel=1e-9)
 
 
+@pytest.mark.extras
 def test_correlations_agree_with_variance_components_of_reml_in_a_balanced_design():
     mixed = pytest.importorskip("statsmodels.regression.mixed_linear_model")
     pd = pytest.importorskip("pandas")

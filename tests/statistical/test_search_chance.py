@@ -160,7 +160,7 @@ def test_wrong_figures_near_the_mean_are_seldom_no_coincidence(closeness: float)
             for tool, by in zip(TOOLS[: 1 + run // 2 % 3], shift.tolist(), strict=False)
         }
         found = search_claim(pairs, figures, keys=["device", "model"], top=1)
-        wrong += "not a sufficient explanation" in found.conclusion
+        wrong += "coincidence is unlikely" in found.conclusion
     assert wrong / runs <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / runs)
 
 

@@ -36,7 +36,7 @@ def test_empty_and_single(correct):
 @pytest.mark.parametrize("correct", [holm, benjamini_hochberg])
 @pytest.mark.parametrize("bad", [-0.1, 1.5, float("nan")])
 def test_values_that_are_no_p_values_are_named(correct, bad):
-    with pytest.raises(InputError, match=r"must lie in \[0, 1\], got .* at position 2"):
+    with pytest.raises(InputError, match="must be between 0 and 1, got .* at position 2."):
         correct([0.5, bad])
 
 

@@ -98,6 +98,7 @@ def test_tails_of_student() -> None:
             assert student_sf(x, df) == scipy.stats.t.sf(x, df)
 
 
+@pytest.mark.core
 def test_an_audit_does_without_the_package_that_takes_long_to_import() -> None:
     code = (
         "import sys\n"

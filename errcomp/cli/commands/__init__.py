@@ -1,11 +1,11 @@
-"""The commands, a file each, which is imported when its command is called.
+"""The commands: one file for each, imported when the command is called.
 
-The name of the file is the name of the command, the first line of its docstring what the help of
-the whole command line says of it. ``build(parser)`` adds its description, its options and what
-runs; ``EXAMPLES`` are what the help ends with. A command is added by adding its file.
+The name of the file is the name of the command, and the first line of its docstring is its line in
+the help of the whole command line. ``build(parser)`` adds the description, the options and the
+function to run; ``EXAMPLES`` end the help. To add a command, add its file.
 """
 
-#: In which order the help lists them; those that are not named here follow by name.
+#: Order of the commands in the help; all others follow by name.
 ORDER = (
     "audit",
     "report",

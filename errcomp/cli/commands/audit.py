@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from errcomp.claims.registry import Claim
     from errcomp.cli.parser import Parser
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {
     "audit": (
         "errcomp audit neusight --where device=H100",
@@ -38,24 +38,24 @@ EXAMPLES = {
 
 _VERDICTS = ("overstated", "understated", "not verifiable")
 _FAIL_ON = (
-    "exit with 1 when a verdict is this: overstated, understated or not verifiable; may be "
-    "repeated. Claims about several groups are judged at the level that holds for all of them "
-    "together, so that many true claims do not fail because they are many. Without it the exit "
-    "code is 0, and the files below fail on overstated"
+    "exit with 1 on this verdict: overstated, understated or not verifiable; may be repeated. "
+    "Claims about several groups are corrected for their number, so that many true claims do not "
+    "fail by chance. Without --fail-on the exit code is 0, and --junit and --markdown fail on "
+    "overstated"
 )
 
 
 def build(parser: Parser) -> None:
     """Add ``audit``."""
     parser.description = (
-        "Compare what a tool claims of itself with what its pairs of prediction and "
-        "measurement say."
+        "Compare the accuracy that a tool claims with the accuracy recomputed from its "
+        "predictions and measurements."
     )
     add_table_arguments(parser, at_scale=True)
     parser.add_argument(
         "--by",
         metavar="KEYS",
-        help="keys to group by (default: device,mode as far as the table has them)",
+        help="keys to group by (default: device,mode if the table has them)",
     )
     parser.add_argument(
         "--tool", metavar="NAME", help="only this tool; `all` for every tool in the table"
@@ -63,27 +63,27 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--keys",
         metavar="KEYS",
-        help="columns that together name a configuration, by which the rows of several tools are "
-        "matched, e.g. model,batch (default: those that tell rows apart, without columns of which "
-        "each tool has one value of its own)",
+        help="columns that together identify a configuration, to match the rows of several tools, "
+        "e.g. model,batch (default: all columns that distinguish rows, except those that are "
+        "constant within each tool)",
     )
     parser.add_argument(
         "--claim",
         metavar="FIGURE",
-        help='a figure to judge instead of the known ones, e.g. "2.3%%"',
+        help='a claimed figure to check instead of the published ones, e.g. "2.3%%"',
     )
     parser.add_argument(
         "--aggregation",
         choices=("mean", "median", "geometric mean", "weighted", "total"),
         help="how --claim was averaged: mean for a MAPE (total: the error of a sum, or of a "
-        "difference of means). Leave it out where a source does not say: the claim then counts as "
-        "wrong only where it would as any average",
+        "difference of means). Omit it if the source does not say: the claim then counts as wrong "
+        "only if it is wrong under every average",
     )
     parser.add_argument(
         "--metric",
         choices=("error", "MAE", "correlation", "R2", "Kendall tau", "share within 10%"),
-        help="what sort of figure --claim is (default: error). A correlation is Pearson's; an MAE "
-        "is in the unit of the table",
+        help="metric of --claim (default: error). A correlation is Pearson's; an MAE is in the "
+        "table's unit",
     )
     add_interval_arguments(parser)
     add_check_arguments(parser, fail_on=_VERDICTS, meaning=_FAIL_ON)
@@ -92,14 +92,14 @@ def build(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Audit, print, and fail if a verdict asked for was found."""
-    from errcomp.claims.auditing import audit
+    """Audit, print, and fail on the verdicts of --fail-on."""
+    from errcomp.claims.auditing import USUAL_KEYS, audit
     from errcomp.claims.registry import user_claim
 
     if args.aggregation is not None and args.claim is None:
-        raise InputError("--aggregation says how --claim was averaged: give the claim as well")
+        raise InputError("--aggregation says how --claim was averaged: give --claim as well")
     if args.metric is not None and args.claim is None:
-        raise InputError("--metric says what sort of figure --claim is: give the claim as well")
+        raise InputError("--metric is the metric of --claim: give --claim as well")
     check_targets(args, [args.table])
     pairs = load_pairs(args)
     claims: list[Claim] | None = None
@@ -110,7 +110,7 @@ def run(args: argparse.Namespace) -> None:
     with progress("auditing", quiet=args.json):
         result = audit(
             pairs,
-            by=None if args.by is None else parse_keys(args.by),
+            by=USUAL_KEYS if args.by is None else parse_keys(args.by),
             tool=args.tool,
             claims=claims,
             level=args.level,
@@ -125,8 +125,8 @@ def run(args: argparse.Namespace) -> None:
         report = report_audit(result, fail_on=args.fail_on or _VERDICTS[:1])
         if args.fail_on and not report.cases:
             raise InputError(
-                f"--fail-on {args.fail_on[0]} has nothing to judge: no claim is known of these "
-                'pairs. Give one, e.g. --claim "5%" --aggregation mean'
+                f"--fail-on {args.fail_on[0]} has nothing to check: errcomp knows no claim about "
+                'these pairs. Give one, e.g. --claim "5%" --aggregation mean'
             )
         finish(args, report)
     emit(

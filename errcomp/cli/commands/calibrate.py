@@ -1,4 +1,4 @@
-"""Correct the sum of kernels to what runs take: fit, evaluate, show."""
+"""Correct the sum of kernel times to end-to-end times: fit, evaluate, show."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
     from errcomp.tables import Kernels
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {
     "calibrate": (
         "errcomp calibrate fit ort-cpu --estimator device -o ort.errcomp",
@@ -66,12 +66,13 @@ _FIGURES = {
 }
 _CONDITIONS = ("worse", "narrow")
 _FAIL_ON = (
-    "exit with 1 when an estimator asked for is worse than the plain sum of kernels (the interval "
-    "of the difference lies above 0), or when its 90 %% band is too narrow (the interval of the "
+    "exit with 1 when a chosen estimator is worse than the plain sum of kernels (the interval of "
+    "the difference lies above 0), or when its 90 %% band is too narrow (the interval of the "
     "coverage lies below 90 %%); may be repeated. All tests together raise a false alarm in at "
-    "most 5 %% of cases. Without it the exit code is 0, and the files below fail on both"
+    "most 5 %% of cases. Without --fail-on the exit code is 0, and --junit and --markdown fail on "
+    "both"
 )
-#: Tables drawn from the posterior predictive distribution.
+#: Number of tables drawn from the posterior predictive distribution.
 _TABLES = 500
 _PACKAGES = {"sklearn": "scikit-learn"}
 
@@ -79,36 +80,36 @@ _PACKAGES = {"sklearn": "scikit-learn"}
 def build(parser: Parser) -> None:
     """Add ``calibrate fit|evaluate|show``."""
     parser.description = (
-        "A run does not take as long as its kernels together. Fit a model of the "
-        "difference to measured runs, judge it on models and devices that it has not seen, and "
+        "The end-to-end time of a run differs from the sum of its kernel times. Fit a model of "
+        "the difference to measured runs, evaluate it on held-out models and devices, and "
         "predict with `errcomp predict`."
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     fit = actions.add_parser(
         "fit",
         help="fit to measured runs and write a model file",
-        description="Fit estimators to the runs that were measured end to end, calibrate their "
-        "bands on models and devices left out, and write one model file.",
+        description="Fit estimators to runs measured end to end, calibrate their "
+        "bands on held-out models and devices, and write one model file.",
     )
     _add_table(fit)
     fit.add_argument(
         "-o", dest="target", type=Path, required=True, metavar="MODEL",
-        help="the model file to write, by convention *.errcomp; an older model is replaced",
+        help="the model file to write, by convention *.errcomp; an existing file is replaced",
     )  # fmt: skip
     fit.add_argument("--json", action="store_true", help="print one JSON document on stdout")
     add_figure_argument(
         fit,
-        "draw overhead (posterior, per device) or posterior (predictive) to a png, svg or pdf; "
-        "may be repeated",
+        "draw overhead (its posterior per device) or posterior (the predictive distribution) to a "
+        "png, svg or pdf; may be repeated",
     )
     fit.set_defaults(run=_fit, output=None)
 
     judge = actions.add_parser(
         "evaluate",
-        help="errors and bands on models, devices and vendors left out",
-        description="Fit anew without each held-out group and judge what is predicted for it: "
-        "errors with intervals, bands, and the error of the runs that it is surest of. All that a "
-        "fit tunes is tuned inside it.",
+        help="errors and bands on held-out models, devices and vendors",
+        description="Fit again without each held-out group, and evaluate the predictions for that "
+        "group: errors with intervals, bands, and the error of the most confident predictions. All "
+        "tuning happens inside each fit.",
     )
     _add_table(judge)
     judge.add_argument(
@@ -116,23 +117,24 @@ def build(parser: Parser) -> None:
         metavar="NAMES",
         default=",".join(_SPLITS),
         help="leave-model-out, leave-device-out, leave-model-and-device-out, leave-vendor-out, "
-        "or random (10 folds; flatters); default: leave-model-out,leave-device-out",
+        "or random (10 folds; too optimistic for new models and devices); default: "
+        "leave-model-out,leave-device-out",
     )
     add_jobs_argument(judge, "fit")
     add_check_arguments(judge, fail_on=_CONDITIONS, meaning=_FAIL_ON)
     add_output_arguments(judge)
     add_figure_argument(
         judge,
-        "draw predicted, residuals, coverage or abstention (of the first split done) to a png, "
+        "draw predicted, residuals, coverage or abstention (of the first split) to a png, "
         "svg or pdf; may be repeated",
     )
     judge.set_defaults(run=_evaluate)
 
     show = actions.add_parser(
         "show",
-        help="what a model file was fitted to, when, and what its bands rest on",
+        help="what a model file was fitted to, when, and how its bands were calibrated",
         description="What a model file was fitted to, when and with which versions, the ranges of "
-        "its features, what its bands rest on, and the overhead per launch.",
+        "its features, how its bands were calibrated, and the overhead per launch.",
     )
     show.add_argument("model", type=Path, metavar="MODEL", help="the model file")
     add_output_arguments(show)
@@ -140,7 +142,7 @@ def build(parser: Parser) -> None:
 
 
 def _estimators_help() -> str:
-    """Name the estimators that there are, and what they need."""
+    """Name the estimators, and the extras that they need."""
     from errcomp.calibration.estimators import BASELINES, default_estimators, estimators, stacked
 
     extras: dict[str, list[str]] = {}
@@ -155,7 +157,7 @@ def _estimators_help() -> str:
         for extra, names in extras.items()
     ]
     return (
-        f"{'; '.join(needs)}; {', '.join(BASELINES)} need nothing and are always there; default: "
+        f"{'; '.join(needs)}; {', '.join(BASELINES)} need no extra; default: "
         f"{','.join(default_estimators())}"
     )
 
@@ -175,8 +177,8 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "--task",
         choices=_TASKS,
         default=_TASKS[0],
-        help="composition: from measured kernels to the run (default); prediction: from predicted "
-        "kernels to the run",
+        help="composition: correct the sum of measured kernels (default); prediction: correct the "
+        "sum of predicted kernels",
     )
     parser.add_argument(
         "--estimator",
@@ -184,7 +186,9 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         default=",".join(default_estimators()),
         help=_estimators_help(),
     )
-    parser.add_argument("--runs", metavar="FILE", help="measured times of the runs, a table apart")
+    parser.add_argument(
+        "--runs", metavar="FILE", help="measured times of the runs, if TABLE lacks them"
+    )
     parser.add_argument("--seed", type=seed, default=0, help="default: 0")
     add_kernel_arguments(parser)
 
@@ -272,7 +276,7 @@ def _show(args: argparse.Namespace) -> None:
 
 
 def _estimators(args: argparse.Namespace) -> tuple[str, ...]:
-    """Return the estimators asked for; refuse those that cannot be fitted here."""
+    """Return the chosen estimators; refuse those that cannot be fitted here."""
     from errcomp.calibration.estimators import check_estimators, needs_of
 
     names = parse_keys(args.estimator)
@@ -289,13 +293,13 @@ def _estimators(args: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _load(args: argparse.Namespace) -> Kernels:
-    """Read the kernels, and the runs where they are in a table of their own."""
+    """Read the kernels, and the runs from their own table, if --runs names it."""
     if args.runs is None:
         return load_kernels(args, args.table)
     from errcomp.readers.plain import NAMES, read_frame
     from errcomp.tables import Runs, with_runs
 
-    # All runs of both tables meet before some are chosen.
+    # Both tables are joined in full before --where selects runs.
     kernels = load_kernels(argparse.Namespace(**{**vars(args), "where": []}), args.table)
     frame, line_offset = read_frame(Path(args.runs), {}, NAMES | {"run"}, ("predicted", "measured"))
     runs = Runs(frame, unit=args.unit, source=args.runs, line_offset=line_offset)
@@ -305,7 +309,7 @@ def _load(args: argparse.Namespace) -> Kernels:
 
 @contextmanager
 def _warnings_told() -> Iterator[None]:
-    """Say each warning of a fit once, in one line on stderr."""
+    """Print each warning of a fit once, in one line on stderr."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         yield
@@ -314,7 +318,7 @@ def _warnings_told() -> Iterator[None]:
 
 
 def _diagnostics(fitted: Composition) -> dict[str, Any] | None:
-    """Return how sampling went, where there was any; without the time it took, which varies."""
+    """Return the diagnostics of sampling, if there was any, without its duration, which varies."""
     sampled = next((fit for fit in fitted.members_.values() if hasattr(fit, "diagnostics_")), None)
     if sampled is None:
         return None
@@ -325,8 +329,6 @@ def _diagnostics(fitted: Composition) -> dict[str, Any] | None:
 
 def _drawn_fit(name: str, fitted: Composition, kernels: Kernels, seed: int) -> Any:
     """Draw the Bayesian fit."""
-    import numpy as np
-
     from errcomp.calibration.estimators import columns_of
     from errcomp.calibration.estimators.bayesian.hierarchical import HierarchicalModel
     from errcomp.calibration.view import figures as draw
@@ -340,14 +342,14 @@ def _drawn_fit(name: str, fitted: Composition, kernels: Kernels, seed: int) -> A
             costs = draws.setdefault(cost.device or "(a new device)", {})
             costs[LAUNCH_WORDS.get(kind, kind)] = cost.draws
         return draw.overhead(draws, note=note)
-    assert model.explaining is not None  # it was asked for
+    assert model.explaining is not None  # --figure asked for it
     physical = model.members[model.explaining]
     assert isinstance(physical, HierarchicalModel)
     design = fitted.design_
     made = physical.sample(
         design.x[:, columns_of(model.explaining, fitted.task)],
-        np.random.default_rng(seed),
         device=design.device,
         model=design.model,
+        seed=seed,
     )
     return draw.posterior(design.log_ratio, made[:: max(1, len(made) // _TABLES)], note=note)

@@ -1,4 +1,4 @@
-"""Published accuracy claims: list, show, and find what reproduces one."""
+"""Published accuracy claims: list and show them, search the subset behind one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from errcomp.claims.registry import Claim
     from errcomp.cli.parser import Parser
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {
     "claims": ("errcomp claims show NeuSight",),
     "claims list": ("errcomp claims list --level kernel",),
@@ -30,16 +30,16 @@ EXAMPLES = {
 def build(parser: Parser) -> None:
     """Add ``claims list|show|search``."""
     parser.description = (
-        "What tools say of their own accuracy, each figure with its metric, "
-        "aggregation, level, reference, subset and source; and which subset of a table reproduces "
-        "a figure."
+        "What tools claim about their own accuracy: each figure with its metric, aggregation, "
+        "level, reference, subset and source. `search` finds the subset of a table that "
+        "reproduces a figure."
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     listing = actions.add_parser(
         "list",
-        help="every claim known, a line each",
-        description="Every published claim that is known, with what it is about and whether it "
+        help="every known claim, one per line",
+        description="Every published claim that errcomp knows: what it is about, and whether it "
         "can be checked.",
     )
     listing.add_argument("--level", metavar="NAME", help="only claims of this level, e.g. kernel")
@@ -48,7 +48,7 @@ def build(parser: Parser) -> None:
 
     show = actions.add_parser(
         "show",
-        help="all that is known of the claims of one tool",
+        help="everything known about the claims of one tool",
         description="All claims of one tool: what exactly is claimed, where, by whom, whether it "
         "can be checked, and what a survey found.",
     )
@@ -59,9 +59,9 @@ def build(parser: Parser) -> None:
     search = actions.add_parser(
         "search",
         help="find the subset and aggregation that reproduce a published figure",
-        description="Find which subset of the pairs, under which aggregation, reproduces one or "
-        "several published figures at once. Several figures must come from the same subset: then "
-        "chance matches vanish.",
+        description="Find the subset of the pairs, and the aggregation, that reproduce one or "
+        "several published figures. Several figures must come from the same subset, which rules "
+        "out most chance matches.",
     )
     add_table_arguments(search)
     search.add_argument(
@@ -74,10 +74,10 @@ def build(parser: Parser) -> None:
     search.add_argument(
         "--keys",
         metavar="KEYS",
-        help="only subsets over these keys, e.g. device,model (default: all keys)",
+        help="only subsets defined by these keys, e.g. device,model (default: all keys)",
     )
     search.add_argument(
-        "--top", type=count, default=10, metavar="N", help="matches shown (default: 10)"
+        "--top", type=count, default=10, metavar="N", help="number of matches shown (default: 10)"
     )
     search.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
     add_output_arguments(search)
@@ -105,14 +105,14 @@ def _list(args: argparse.Namespace) -> None:
         Column("Subset", lambda c: ", ".join(c.subset.values())),
         Column("Can be checked", lambda c: c.verifiable),
     ]
-    note = "Figures of different levels or references answer different questions: never rank them."
+    note = "Do not rank figures of different levels or references: they answer different questions."
     table = Table("Published accuracy claims", columns, known, [note])
     rows = [c.to_dict() for c in known]
     emit(args, {"schema": "errcomp.claims/1", "rows": rows}, report_of(table))
 
 
 def _figure(claim: Claim) -> tuple[str, float | None]:
-    """Return the figure as printed (of an accuracy not the error that it leaves)."""
+    """Return the figure as printed (for an accuracy: not the error that it implies)."""
     from errcomp.claims.printed import parse_printed
 
     return (claim.printed, parse_printed(claim.printed).number) if claim.printed else ("—", None)
@@ -136,7 +136,7 @@ def _claim_table(row: Mapping[str, Any]) -> Table:
         "workloads": row["workloads"],
         "subset": ", ".join(f"{k} {v}" for k, v in row["subset"].items()),
         "source": row["source"],
-        "said by": row["claimed_by"],
+        "claimed by": row["claimed_by"],
         "can be checked": f"{row['verifiable']}. {row['reason']}",
         "survey's verdict": row["survey_verdict"],
         "note": row["note"],
@@ -159,7 +159,9 @@ def _search(args: argparse.Namespace) -> None:
         if not sign:
             tool, printed = pairs.subject or "", item
         if tool in figures:
-            raise InputError(f"two figures for {tool or 'the table'}: {figures[tool]}, {printed}")
+            raise InputError(
+                f"two figures for {tool or 'the table'}: {figures[tool]}, {printed}. Give one"
+            )
         figures[tool] = printed
     with progress("searching subsets", quiet=args.json) as report:
         result = search_claim(

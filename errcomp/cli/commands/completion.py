@@ -15,10 +15,10 @@ from errcomp.cli.streams import say
 if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {"completion": ("errcomp completion bash", "errcomp completion zsh")}
 
-#: Arguments that name a file, by what the help calls them.
+#: Arguments that name a file, by their name in the help.
 _FILES = (
     "FILE",
     "FILE|FOLDER",
@@ -32,7 +32,7 @@ _FILES = (
     "NEW",
 )
 _FOLDERS = ("FOLDER",)
-#: Commands to the argument that also takes the name of an embedded table, and of which kind.
+#: Command → argument that also takes the name of an embedded table, and the table's kind.
 _EMBEDDED = {
     "audit": ("table", "pairs"),
     "report": ("results", "pairs"),
@@ -49,7 +49,7 @@ _EMBEDDED = {
     "datasets build": ("name", ""),
     "datasets export": ("name", ""),
 }
-#: What else may stand where a table stands.
+#: Words that may take the place of a table.
 _WORDS = {"metrics": ("drivers", "list"), "propagate": ("validate",)}
 
 
@@ -62,7 +62,7 @@ def build(parser: Parser) -> None:
         "`source <(errcomp completion bash)` into ~/.bashrc. For zsh write it to a file _errcomp "
         "in a folder of $fpath."
     )
-    parser.add_argument("shell", choices=("bash", "zsh"), help="the shell that is to complete")
+    parser.add_argument("shell", choices=("bash", "zsh"), help="the shell to complete in")
     parser.set_defaults(run=_run)
 
 
@@ -105,7 +105,7 @@ def _completer(command: str, action: argparse.Action) -> Any:
 
 
 def _tables(kind: str) -> Sequence[str]:
-    """Return the names of the embedded tables of a kind; all without one."""
+    """Return the names of the embedded tables of a kind, or of all kinds."""
     from errcomp import datasets
 
     return [dataset.name for dataset in datasets.list() if kind in ("", dataset.holds)]

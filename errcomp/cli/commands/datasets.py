@@ -14,7 +14,7 @@ from errcomp.report.model import Column, Table, report_of
 if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {
     "datasets": ("errcomp datasets list", "errcomp datasets show neusight"),
     "datasets list": ("errcomp datasets list",),
@@ -30,15 +30,15 @@ EXAMPLES = {
 def build(parser: Parser) -> None:
     """Add ``datasets list|show|build|export``."""
     parser.description = (
-        "The tables that come with errcomp: what they hold, where they come from, how "
-        "to derive them again, and copies of them."
+        "The tables that come with errcomp: list them, show their content and sources, rebuild "
+        "them from the sources, export copies."
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
     listing = actions.add_parser(
         "list",
-        help="the embedded tables, a line each",
-        description="The embedded tables: what each holds, how many rows, of which licence.",
+        help="the embedded tables, one per line",
+        description="The embedded tables: content, number of rows and licence of each.",
     )
     add_output_arguments(listing)
     listing.set_defaults(run=_list)
@@ -46,8 +46,8 @@ def build(parser: Parser) -> None:
     show = actions.add_parser(
         "show",
         help="source, licence, columns and units of one table",
-        description="Where an embedded table comes from, its licence, its checksum, and what each "
-        "column means in which unit.",
+        description="Where an embedded table comes from, its licence, its checksum, and the "
+        "meaning and unit of each column.",
     )
     _add_name(show)
     add_output_arguments(show)
@@ -56,26 +56,36 @@ def build(parser: Parser) -> None:
     build = actions.add_parser(
         "build",
         help="derive a table again from its source",
-        description="Derive an embedded table again from the files that it comes from: the same "
+        description="Derive an embedded table again from its original files: the same "
         "files give the same bytes. `errcomp datasets show NAME` says where they are published.",
     )
     _add_name(build)
     build.add_argument(
-        "--from", dest="source", required=True, metavar="PATH", help="the original files: a folder"
+        "--from",
+        dest="source",
+        required=True,
+        metavar="PATH",
+        help="folder with the original files",
     )
     build.add_argument(
-        "--to", default=".", metavar="FOLDER", help="where the table goes (default: this folder)"
+        "--to",
+        default=".",
+        metavar="FOLDER",
+        help="folder to write to (default: the current folder)",
     )
     build.set_defaults(run=_build)
 
     export = actions.add_parser(
         "export",
-        help="copy a table out, in the format of the suffix",
-        description="Copy an embedded table to a file; one of several tables to a folder.",
+        help="copy a table to a file; the suffix sets the format",
+        description="Copy an embedded table to a file; a dataset of several tables goes to a "
+        "folder.",
     )
     _add_name(export)
     add_target_argument(
-        export, "the file to write; the suffix says how: csv, parquet, json, jsonl; none: a folder"
+        export,
+        "the file to write; its suffix (csv, parquet, json, jsonl) sets the format; without a "
+        "suffix, a folder",
     )
     export.set_defaults(run=_export)
 
@@ -94,10 +104,10 @@ def _list(args: argparse.Namespace) -> None:
         Column("Name", lambda row: row["name"]),
         Column("Holds", lambda row: row["holds"]),
         Column("Rows", lambda row: row["rows"], forms.count),
-        Column("What", lambda row: row["title"]),
+        Column("Title", lambda row: row["title"]),
         Column("Licence of the source", lambda row: row["licence"]),
     ]
-    note = "More on one of them: errcomp datasets show NAME"
+    note = "Details: errcomp datasets show NAME"
     table = Table("Embedded tables", columns, rows, [note])
     emit(args, {"schema": "errcomp.datasets/1", "rows": rows}, report_of(table))
 

@@ -1,4 +1,4 @@
-"""Is everything installed that is needed, and does it work?"""
+"""Check the installation: Python, packages, extras, embedded tables, a known result."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from errcomp.report.model import Column, Table, report_of
 if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {"doctor": ("errcomp doctor", "errcomp doctor --json")}
 
 State = Literal["ok", "broken", "not installed", ""]
 BROKEN: State = "broken"
-#: Packages that are imported by another name than they are installed by.
+#: Packages that have different names for installing and importing.
 _MODULES = {
     "pyyaml": "yaml",
     "scikit-learn": "sklearn",
     "xgboost-cpu": "xgboost",
     "latex2mathml": "latex2mathml.converter",
 }
-#: Other names under which the same package is installed.
+#: Other names of the same package.
 _ALSO = {"xgboost-cpu": "xgboost"}
 #: Tools for work on errcomp itself: run, not imported.
 _TOOLS = ("dev", "docs")
@@ -42,26 +42,25 @@ _TOOLS = ("dev", "docs")
 _KNOWN_MAPE = 0.09988448303761839
 _TITLES = {
     "environment": "Environment",
-    "package": "Packages that are needed",
+    "package": "Required packages",
     "extra": "Extras",
     "dataset": "Embedded tables",
-    "check": "A known figure, computed again",
+    "check": "A known result, recomputed",
 }
 
 
 def build(parser: Parser) -> None:
     """Add ``doctor``."""
     parser.description = (
-        "Look at Python, the packages, the extras and the embedded tables, and compute "
-        "a known figure. Exits with 1 if something is broken; an extra that is not installed is "
-        "not."
+        "Check Python, the packages, the extras and the embedded tables, and recompute a known "
+        "result. Exits with 1 if something is broken; a missing extra does not count as broken."
     )
     add_output_arguments(parser)
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Look, and print what was found even where the tables cannot be drawn."""
+    """Run the checks, and print the findings even if tables cannot be drawn."""
     from errcomp import __version__
 
     with progress("looking", quiet=args.json or not _can_draw()):
@@ -74,7 +73,7 @@ def run(args: argparse.Namespace) -> None:
         "ok": not broken,
         "rows": [finding.to_dict() for finding in findings],
     }
-    last = f"Broken: {', '.join(broken)}." if broken else "Everything that is needed works."
+    last = f"Broken: {', '.join(broken)}." if broken else "All required parts work."
     if args.json or _can_draw():
         emit(args, document, report_of(*_tables(findings, last)))
         return
@@ -115,7 +114,7 @@ def _tables(findings: Sequence[Finding], last: str) -> list[Table]:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One line: ``state`` is ok, broken, not installed (of an extra) or empty (a plain fact)."""
+    """One line: ``state`` is ok, broken, not installed (an extra) or empty (for information)."""
 
     group: str
     name: str
@@ -131,7 +130,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A package that errcomp needs, with the versions that will do, and for which extra."""
+    """A package that errcomp needs, with the accepted versions, and the extra that needs it."""
 
     package: str
     versions: str
@@ -139,7 +138,7 @@ class Requirement:
 
 
 def checkup() -> list[Finding]:
-    """Return all findings, whatever state the environment is in."""
+    """Return all findings, whatever the state of the environment."""
     groups: Sequence[tuple[str, Callable[[], Iterator[Finding]]]] = (
         ("environment", _environment),
         ("package", _packages),
@@ -169,7 +168,11 @@ def _environment() -> Iterator[Finding]:
     yield Finding("environment", "CPUs", _cpus())
     encoding = getattr(sys.stdout, "encoding", None) or "unknown"
     unicode = encoding.lower().replace("-", "").startswith("utf")
-    note = "" if unicode else "signs it lacks are printed as escapes; PYTHONIOENCODING=utf-8 helps"
+    note = (
+        ""
+        if unicode
+        else "characters outside this encoding print as escapes; PYTHONIOENCODING=utf-8 helps"
+    )
     yield Finding("environment", "output encoding", encoding, note=note)
     if sys.stdout is not None and sys.stdout.isatty():
         width = shutil.get_terminal_size().columns
@@ -178,20 +181,20 @@ def _environment() -> Iterator[Finding]:
     else:
         yield Finding("environment", "terminal width", "no terminal")
     writable = os.access(".", os.W_OK)
-    note = "" if writable else "name files elsewhere with -o"
+    note = "" if writable else "write to another folder with -o"
     access = "writable" if writable else "not writable"
     yield Finding("environment", "this folder", access, note=note)
 
 
 def _cpus() -> str:
-    """Say how many CPUs this process may use, and of how many."""
+    """Say how many CPUs this process may use, out of how many."""
     total = os.cpu_count() or 1
     usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else total
     return str(total) if usable == total else f"{usable} of {total}"
 
 
 def requirements() -> list[Requirement]:
-    """Return what the installed package says it needs.
+    """Return the requirements of the installed package.
 
     Raises
     ------
@@ -213,7 +216,7 @@ def _packages() -> Iterator[Finding]:
     try:
         needed = requirements()
     except metadata.PackageNotFoundError:
-        note = "runs from its source: install it with: pip install -e ."
+        note = "runs from source; install it with: pip install -e ."
         yield Finding("package", "errcomp", "not installed", "", BROKEN, note)
         return
     for need in needed:
@@ -247,7 +250,7 @@ def _extras() -> Iterator[Finding]:
 
 
 def _version_and_problem(need: Requirement, *, imported: bool) -> tuple[str, str]:
-    """Return the version of a package (empty: not there), and what is wrong with it."""
+    """Return the version of a package (empty: not installed), and its problem (empty: none)."""
     version = next(
         (v for name in (need.package, _ALSO.get(need.package)) if name and (v := _version(name))),
         "",
@@ -274,7 +277,7 @@ def _version(package: str) -> str:
 
 
 def satisfies(version: str, versions: str) -> bool:
-    """Say whether a version will do; what stands behind its numbers (rc1, +cpu) does not count.
+    """Say whether a version is accepted; suffixes such as rc1 and +cpu are ignored.
 
     Examples
     --------
@@ -307,12 +310,12 @@ def _datasets() -> Iterator[Finding]:
         except (Exception, SystemExit) as error:
             yield Finding("dataset", name, "", "", BROKEN, _reason(error))
         else:
-            summary = f"{dataset.rows:,} rows, checksum holds"
+            summary = f"{dataset.rows:,} rows, checksum matches"
             yield Finding("dataset", name, summary, "", "ok")
 
 
 def _numerics() -> Iterator[Finding]:
-    """Compute a figure that is known."""
+    """Recompute a known result."""
     from errcomp import datasets
     from errcomp.metrics import mape
 
@@ -325,11 +328,11 @@ def _numerics() -> Iterator[Finding]:
         f"{value:.2%}".replace("%", " %") if holds else repr(value),
         f"{_KNOWN_MAPE:.2%}".replace("%", " %") if holds else repr(_KNOWN_MAPE),
         "ok" if holds else BROKEN,
-        "" if holds else "numbers are computed wrongly here: reinstall NumPy, update the system",
+        "" if holds else "wrong result on this machine: reinstall NumPy, update the system",
     )
 
 
 def _reason(error: BaseException) -> str:
-    """Return what an error says, in one line."""
+    """Return the message of an error, in one line."""
     text = " ".join(str(error).split())
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,4 +1,4 @@
-"""Until which release a calibrated model holds: fit, forecast, check, show."""
+"""How long a calibrated model holds: fit, forecast, check, show."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
     from errcomp.tables import History
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {
     "halflife": ("errcomp halflife show ort",),
     "halflife fit": ("errcomp halflife fit ort-releases --where level=model --cluster model",),
@@ -51,7 +51,7 @@ _HISTORY = (
     "table of validations (CSV, Parquet, JSON, JSON lines), store of `errcomp history` (file or "
     "URL), or name of an embedded history"
 )
-#: What `show` knows: a study, its dataset, and how it is grouped.
+#: Studies that `show` knows: the dataset, and how it is grouped.
 STUDIES = {"ort": "ort-releases"}
 _FIGURES = ("errors", "survival", "variogram", "heat")
 
@@ -59,16 +59,16 @@ _FIGURES = ("errors", "survival", "variogram", "heat")
 def build(parser: Parser) -> None:
     """Add ``halflife fit|forecast|check|show``."""
     parser.description = (
-        "A calibrated model is right for the software it was calibrated on. Its "
-        "half-life is the time after which its error has doubled because the software moved."
+        "A calibrated model fits the software that it was calibrated on. Its half-life is the time "
+        "after which its error has doubled because the software changed."
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     fit = actions.add_parser(
         "fit",
-        help="half-lives by several methods, with intervals, and the releases to blame",
+        help="half-lives by several methods, with intervals, and the releases responsible",
         description="Estimate half-lives from validations under successive versions: time to "
-        "doubling over series (nonparametric and by three laws), the error's own course, the drift "
-        "variogram; and find the steps, with the release at which they are.",
+        "doubling over series (nonparametric, and under three laws), the course of the error, and "
+        "the drift variogram. Also find the steps, and the release of each.",
     )
     fit.add_argument("history", metavar="HISTORY", help=_HISTORY)
     fit.add_argument(
@@ -77,11 +77,13 @@ def build(parser: Parser) -> None:
     fit.add_argument(
         "--cluster",
         metavar="KEY",
-        help="key that says which series share what happens to them, e.g. model or system",
+        help="key whose values change together, e.g. model or system",
     )
-    _add_error(fit, "calibrated error that was promised (default: that at the first version)")
-    fit.add_argument("--alpha", type=_share, default=0.05, help="false alarms per series: 5%%")
-    fit.add_argument("--seed", type=seed, default=0, help="default: 0")
+    _add_error(fit, "error that the model promised (default: its error at the first version)")
+    fit.add_argument(
+        "--alpha", type=_share, default=0.05, help="rate of false alarms per series (default: 5%%)"
+    )
+    fit.add_argument("--seed", type=seed, default=0, help="seed of the random draws (default: 0)")
     add_figure_argument(
         fit,
         "draw errors (against release), survival or variogram of one group, or heat (groups by "
@@ -97,21 +99,21 @@ def build(parser: Parser) -> None:
     gate = actions.add_parser(
         "check",
         help="compare a new version with the history: exit 1 if errors grew beyond noise",
-        description="Compare the validations of a new version with the history. False alarms are "
-        "at most --alpha over all series and all versions that are ever checked.",
+        description="Compare the validations of a new version with the history. The rate of false "
+        "alarms is at most --alpha, over all series and all versions ever checked.",
     )
     gate.add_argument("history", metavar="HISTORY", help=_HISTORY)
     gate.add_argument("new", metavar="NEW", help="table of validations of a new version")
     gate.add_argument("--by", metavar="KEYS", help="keys to report series by")
-    _add_error(gate, "error that the model promised: growth within it is no regression")
+    _add_error(gate, "error that the model promised: growth up to it is not a regression")
+    gate.add_argument("--margin", type=_share, default=0.0, help="growth to ignore, e.g. 2%%")
     gate.add_argument(
-        "--margin", type=_share, default=0.0, help="growth that does not matter, e.g. 2%%"
+        "--alpha", type=_share, default=0.05, help="rate of false alarms (default: 5%%)"
     )
-    gate.add_argument("--alpha", type=_share, default=0.05, help="default: 5%%")
     gate.add_argument(
         "--recalibrate",
         action="store_true",
-        help="also fit new correction factors since the last step, and show old against new",
+        help="also fit correction factors since the last step, and compare old and new",
     )
     _add_reading(gate)
     add_check_arguments(gate)
@@ -121,8 +123,8 @@ def build(parser: Parser) -> None:
     show = actions.add_parser(
         "show",
         help="an embedded study of half-lives",
-        description="Half-lives of an embedded study: ort is small networks in every release of "
-        "ONNX Runtime from 1.15 to 1.31, against a model frozen at the first.",
+        description="Half-lives of an embedded study: ort: small networks under every release of "
+        "ONNX Runtime from 1.15 to 1.31, compared with a model frozen at the first.",
     )
     show.add_argument("name", choices=tuple(STUDIES), help="which study")
     add_output_arguments(show)
@@ -132,32 +134,32 @@ def build(parser: Parser) -> None:
 def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
     parser = actions.add_parser(
         "forecast",
-        help="how likely a model is within its promise now and ahead, and until when",
-        description="Forecast the probability that the error of a model is within its promise now "
-        "and some releases or months ahead, and when that drops below a level: by the series that "
-        "stayed within, by the drift, and by the steps of the history.",
+        help="probability that a model keeps its promised error, now and ahead",
+        description="Forecast the probability that a model's error is within its promise, now and "
+        "some releases or months ahead, and when it drops below a level. Three forecasts: from the "
+        "series that stayed within, from the drift, and from the steps of the history.",
     )
     parser.add_argument("history", metavar="HISTORY", help=_HISTORY)
     parser.add_argument("--by", metavar="KEYS", help="keys to group series by, e.g. level")
-    parser.add_argument(
-        "--cluster", metavar="KEY", help="key that says which series share what happens to them"
-    )
-    _add_error(parser, "error that the model promised (default: twice that at calibration)")
+    parser.add_argument("--cluster", metavar="KEY", help="key whose values change together")
+    _add_error(parser, "error that the model promised (default: twice its error at calibration)")
     parser.add_argument(
         "--below",
         type=_share,
         default=0.9,
         metavar="SHARE",
-        help="when the probability drops below this is looked for (default: 90%%)",
+        help="report when the probability drops below this (default: 90%%)",
     )
     parser.add_argument(
         "--age",
         type=int,
         default=0,
         metavar="N",
-        help="releases since the model was calibrated (default: 0, calibrated at the last version)",
+        help="releases since the calibration (default: 0, calibrated at the last version)",
     )
-    parser.add_argument("--seed", type=seed, default=0, help="default: 0")
+    parser.add_argument(
+        "--seed", type=seed, default=0, help="seed of the random draws (default: 0)"
+    )
     _add_reading(parser)
     add_output_arguments(parser)
     parser.set_defaults(run=_forecast)
@@ -169,7 +171,7 @@ def _add_error(parser: argparse.ArgumentParser, meaning: str) -> None:
 
 def _add_reading(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "--name", default="default", help="of the history in a store (default: default)"
+        "--name", default="default", help="name of the history in a store (default: default)"
     )
     add_history_arguments(parser)
 
@@ -190,7 +192,7 @@ def _load(args: argparse.Namespace, name: str) -> History:
     if "://" in name or (path.is_file() and _is_store(path)):
         from errcomp.halflife.store import HistoryStore
 
-        # Beside a new table these say how that one is read.
+        # With a new table, these options say how to read that table.
         if not hasattr(args, "new") and (args.column or args.series or args.unit):
             raise InputError(
                 f"{name.rpartition('@')[2]} is a store: its columns and units are known. Leave out "
@@ -200,7 +202,8 @@ def _load(args: argparse.Namespace, name: str) -> History:
             history = store.load(name=args.name, order=parse_keys(args.order) or None)
         return select(history, args.where)
     if not path.exists() and name in datasets.histories():
-        return select(datasets.load_history(name), args.where)
+        embedded: History = datasets.load(name)
+        return select(embedded, args.where)
     if not path.exists():
         raise no_such_table(name, "history", datasets.histories())
     return read_history(args, name)
@@ -271,7 +274,7 @@ def _check(args: argparse.Namespace) -> None:
             recalibrated=args.recalibrate,
         )
     add_checks(args, report_halflife(checked.result))
-    # Set before anything is printed: the reader of the output may leave.
+    # Set before anything is printed: the reader of the output may close the pipe.
     args.exit_code = 1 if checked.result.outcome == "regression" else 0
     emit(args, checked, checked.view(), inputs=[args.history, args.new])
 
@@ -281,7 +284,7 @@ def _show(args: argparse.Namespace) -> None:
     from errcomp.halflife.fitting import release_study
     from errcomp.halflife.view.study import study_tables
 
-    history = datasets.load_history(STUDIES[args.name])
+    history = datasets.load(STUDIES[args.name])
     with progress("fitting half-lives", quiet=args.json) as report:
         study = release_study(history, progress=report)
     document = {"schema": "errcomp.half-life-study/1", **study.to_dict()}

@@ -15,7 +15,7 @@ from errcomp.report.model import Column, Table, report_of
 if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {
     "history": (
         "errcomp history add history.db validations.csv",
@@ -38,16 +38,16 @@ _STORE = (
 def build(parser: Parser) -> None:
     """Add ``history add|list|export``."""
     parser.description = (
-        "A half-life is read off validations under successive versions of the "
-        "software. Keep them in a store that several writers may add to at once and that a writer "
-        "which is killed cannot damage."
+        "Half-lives are estimated from validations under successive versions of the software. "
+        "Keep them in a store: several writers may add at once, and a writer that is killed "
+        "cannot damage it."
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     add = actions.add_parser(
         "add",
-        help="add a table of validations: all of it or nothing",
-        description="Add the validations of a table to a store, all of them or, where one is "
-        "refused, none. The first addition makes the store.",
+        help="add a table of validations: all of it or none",
+        description="Add the validations of a table to a store: all of them, or none if one is "
+        "refused. The first addition creates the store.",
     )
     add.add_argument("store", metavar="STORE", help=_STORE)
     add.add_argument(
@@ -57,8 +57,8 @@ def build(parser: Parser) -> None:
     add.add_argument(
         "--skip-known",
         action="store_true",
-        help="skip validations that are there already with the same values; without it they are "
-        "refused",
+        help="skip validations that the store already holds with the same values; by default they "
+        "are refused",
     )
     add_history_arguments(add)
     add.add_argument("--json", action="store_true", help="print one JSON document on stdout")
@@ -66,7 +66,7 @@ def build(parser: Parser) -> None:
 
     listing = actions.add_parser(
         "list",
-        help="the histories in a store: how much, of what, from when to when",
+        help="the histories in a store: size, content and dates",
         description="The histories in a store: validations, series, versions, predictors, dates.",
     )
     listing.add_argument("store", metavar="STORE", help=_STORE)
@@ -77,7 +77,7 @@ def build(parser: Parser) -> None:
         "export",
         help="write a history to a Parquet or CSV file",
         description="Write a history to a file that `errcomp history add` reads. Parquet keeps "
-        "every type and digit; CSV every digit.",
+        "types and all digits; CSV keeps all digits.",
     )
     export.add_argument("store", metavar="STORE", help=_STORE)
     _add_name(export)
@@ -115,8 +115,8 @@ def _add(args: argparse.Namespace) -> None:
     }
     notes = list(history.notes)
     if added.n_known:
-        notes.append(f"{added.n_known:,} were there already and were skipped")
-    notes += [f"{d.n:,} of the table kept without a figure: {d.reason}" for d in history.dropped]
+        notes.append(f"{added.n_known:,} were already in the store and were skipped")
+    notes += [f"{d.n:,} of the table stored without an error: {d.reason}" for d in history.dropped]
     word = "validation" if added.n == 1 else "validations"
     title = f"Added {added.n:,} {word} to {args.name} in {shown}"
     emit(args, document, report_of(Table(title, (), (), notes)))
@@ -137,7 +137,9 @@ def _list(args: argparse.Namespace) -> None:
         Column("Predictors", lambda row: ", ".join(row["predictors"]) or "-"),
         Column("Validated", _dates),
     ]
-    notes = () if rows else ("It holds nothing yet: errcomp history add STORE TABLE",)
+    notes = (
+        () if rows else ("The store is empty. Add validations: errcomp history add STORE TABLE",)
+    )
     table = Table(f"Histories in {shown}", columns, rows, notes)
     emit(args, {"schema": "errcomp.histories/1", "store": shown, "rows": rows}, report_of(table))
 

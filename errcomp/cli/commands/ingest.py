@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from errcomp.readers.core.output import Output
     from errcomp.tables import Table
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {
     "ingest": (
         "errcomp ingest trace.json --table kernels -o kernels.parquet",
@@ -31,30 +31,31 @@ EXAMPLES = {
 }
 
 _TABLES = ("rows", "pairs", "kernels", "runs", "history", "graph")
-#: What the levels of the NeuSight artifact are as tables.
+#: Level of the NeuSight artifact → kind of table.
 _OF_LEVEL = {"model": "pairs", "kernel": "kernels"}
 
 
 def build(parser: Parser) -> None:
     """Add ``ingest``."""
     parser.description = (
-        "Read a file, a folder or an archive of native outputs. Each file is "
-        "recognised by its content (`errcomp readers` lists the formats); what was not read is "
-        "said, with the reason."
+        "Read a file, a folder or an archive of tool output. Each file is recognised by its "
+        "content (`errcomp readers` lists the formats). Skipped files and rows are reported, "
+        "with the reason."
     )
     parser.add_argument(
         "path",
         nargs="+",
         metavar="[FORMAT] PATH",
-        help="file, folder, zip or tar archive; before it, where the content does not show it, the "
-        "format or tool (see: errcomp readers)",
+        help="file, folder, zip or tar archive; before it the format or tool, if the content does "
+        "not show it (see: errcomp readers)",
     )
     add_target_argument(parser)
     parser.add_argument(
         "--table",
         choices=_TABLES,
         help="rows (every predicted and measured quantity, the default), pairs (rows with both), "
-        "kernels or runs (their times), history (by version), graph (JSON: what waits for what)",
+        "kernels or runs (their times), history (by version), graph (JSON: the dependencies "
+        "between kernels)",
     )
     parser.add_argument("--level", metavar="NAME", help="only rows of this level, e.g. request")
     parser.add_argument("--quantity", metavar="NAME", help="only rows of this quantity, e.g. ttft")
@@ -63,12 +64,14 @@ def build(parser: Parser) -> None:
 
 
 def run(args: argparse.Namespace) -> None:
-    """Read, write, and say on stderr what was read, what was not and why."""
+    """Read, write, and report on stderr what was read, and what was skipped and why."""
     from errcomp.readers.kernels import is_artifact
 
     *chosen, name = args.path
     if len(chosen) > 1:
-        raise InputError("one format and one path, please: errcomp ingest [FORMAT] PATH -o FILE")
+        raise InputError(
+            "expected one path, or a format and one path: errcomp ingest [FORMAT] PATH -o FILE"
+        )
     check_targets(args, [name])
     if chosen == ["neusight"] or (not chosen and is_artifact(name)):
         frame, report = _artifact(args, name)
@@ -101,7 +104,7 @@ def _read(name: str, chosen: list[str]) -> Output:
 
 
 def _hint(name: str) -> str:
-    """Say what was probably meant by what cannot be ingested; nothing where that is not clear."""
+    """Suggest what was meant by a name that cannot be ingested; empty if unclear."""
     from errcomp.readers.core.registry import formats
     from errcomp.readers.core.source import Source
 
@@ -114,12 +117,12 @@ def _hint(name: str) -> str:
     elif path.is_file():
         source = Source(path)
         if {"predicted", "measured"} <= {*source.header, *source.json_names}:
-            return f"It is a table of pairs already: errcomp audit {shlex.quote(name)}"
+            return f"It is already a table of pairs: errcomp audit {shlex.quote(name)}"
     return ""
 
 
 def _frame(output: Output, args: argparse.Namespace) -> pl.DataFrame:
-    """Return the rows asked for, as the table asked for."""
+    """Return the selected rows, as the selected table."""
     keys = {name: getattr(args, name) for name in ("level", "quantity") if getattr(args, name)}
     for conditions in (keys, parse_where(args.where)):
         if conditions:
@@ -142,7 +145,7 @@ def _write_graph(path: Path, output: Output) -> None:
         raise InputError(f"{path}: a graph is written as JSON. Name a file that ends in .json.")
     if output.graph is None:
         raise InputError(
-            f"{output.name}: has no graph: only traces of one run say what waits for what."
+            f"{output.name}: has no graph: only traces of a single run record dependencies."
         )
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(output.graph()) + "\n", encoding="utf-8")
@@ -150,14 +153,14 @@ def _write_graph(path: Path, output: Output) -> None:
 
 
 def _artifact(args: argparse.Namespace, name: str) -> tuple[pl.DataFrame, str]:
-    """Read the artifact of NeuSight, which is one table of pairs and one of kernels."""
+    """Read the artifact of NeuSight, which holds a table of pairs and a table of kernels."""
     from errcomp.readers.learned import neusight
 
     wanted = args.table or _OF_LEVEL.get(args.level or "model", "")
     if wanted not in ("pairs", "kernels") or (args.table and args.level) or args.quantity:
         raise InputError(
-            f"{name}: the artifact of NeuSight holds times as pairs (--table pairs, a row per "
-            "configuration) and kernels (--table kernels, a row per operator)."
+            f"{name}: the artifact of NeuSight holds times as pairs (--table pairs, one row per "
+            "configuration) and kernels (--table kernels, one row per operator)."
         )
     with progress("reading configurations") as report:
         artifact = neusight.read(name, progress=report)

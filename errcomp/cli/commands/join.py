@@ -1,4 +1,4 @@
-"""Join predictions of one file to measurements of another."""
+"""Join predictions in one file to measurements in another."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from errcomp.cli.input import add_where, fraction, parse_where
 from errcomp.cli.output import add_target_argument, check_targets
+from errcomp.cli.parser import Renamed
 from errcomp.errors import InputError
 from errcomp.report.writing import write_frame
 
@@ -17,11 +18,11 @@ if TYPE_CHECKING:
 
     from errcomp.cli.parser import Parser
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {
     "join": (
         "errcomp join predicted.csv measured.csv --on model,layer=layer_id -o joined.csv",
-        "errcomp join predicted.csv measured.csv --on model --by order -o joined.csv",
+        "errcomp join predicted.csv measured.csv --on model --match order -o joined.csv",
     )
 }
 
@@ -31,8 +32,8 @@ _HERTZ = {"ghz": 1e9, "mhz": 1e6, "khz": 1e3, "hz": 1.0}
 def build(parser: Parser) -> None:
     """Add ``join``."""
     parser.description = (
-        "Join by keys, by order within keys, or by names made comparable. What finds "
-        "no partner and what is ambiguous is counted; too few partners are an error."
+        "Join by keys, by order within keys, or by normalised names. Unmatched and ambiguous rows "
+        "are counted; too few matches are an error."
     )
     source = "output of a tool (as for ingest), or a table"
     parser.add_argument("predicted", metavar="PREDICTED", help=f"{source} with predictions")
@@ -41,15 +42,16 @@ def build(parser: Parser) -> None:
         "--on",
         required=True,
         metavar="KEY[=OTHER],…",
-        help="keys that must agree; layer=layer_id where the measurements name it otherwise",
+        help="keys that must agree; layer=layer_id if the measurements call it layer_id",
     )
     parser.add_argument(
-        "--by",
+        "--match",
         choices=("keys", "order", "name"),
         default="keys",
-        help="keys: equal values (default); order: the i-th with the i-th of equal keys; name: "
+        help="keys: equal values (default); order: rows with equal keys, in their order; name: "
         "names demangled, without arguments and numbers",
     )
+    parser.add_argument("--by", action=Renamed, today="--match", choices=("keys", "order", "name"))
     parser.add_argument(
         "--aliases", type=Path, metavar="FILE", help="JSON object: predicted name to measured name"
     )
@@ -58,14 +60,17 @@ def build(parser: Parser) -> None:
         type=_share,
         default=0.9,
         metavar="SHARE",
-        help="least share of rows that must find a partner (default: 90%%)",
+        help="smallest share of rows that must find a match (default: 90%%)",
     )
     parser.add_argument(
-        "--clock", type=_hertz, metavar="CLOCK", help="turns cycles into a time, e.g. 1.2GHz"
+        "--clock",
+        type=_hertz,
+        metavar="CLOCK",
+        help="clock rate that converts cycles to times, e.g. 1.2GHz",
     )
     parser.add_argument("--level", metavar="NAME", help="only rows of this level")
     parser.add_argument("--quantity", metavar="NAME", help="only rows of this quantity")
-    add_where(parser, "only these rows of the tables that have the key; may be repeated")
+    add_where(parser, "only rows with these values, in tables that have the key; may be repeated")
     add_target_argument(parser)
     parser.set_defaults(run=run)
 
@@ -73,7 +78,7 @@ def build(parser: Parser) -> None:
 def _share(text: str) -> float:
     number = fraction(text)
     if not 0 < number <= 1:
-        raise argparse.ArgumentTypeError(f"{text} is not above 0 and at most 100 %")
+        raise argparse.ArgumentTypeError(f"{text} must be above 0 and at most 100 %")
     return number
 
 
@@ -81,26 +86,26 @@ def _hertz(text: str) -> float:
     plain = text.lower().strip()
     scale = next((value for name, value in _HERTZ.items() if plain.endswith(name)), None)
     if scale is None or not float(plain.rstrip("ghzmk ")) > 0:
-        raise argparse.ArgumentTypeError(f"{text} is no clock: write 1.2GHz or 1200MHz")
+        raise argparse.ArgumentTypeError(f"{text} is not a clock rate: write 1.2GHz or 1200MHz")
     return float(plain.rstrip("ghzmk ")) * scale
 
 
 def run(args: argparse.Namespace) -> None:
-    """Join, write, and say what has no partner."""
+    """Join, write, and report the rows without a match."""
     from errcomp.readers.joining import join
 
     keys: dict[str, str] = {}
     for part in args.on.split(","):
         key, _, other = part.partition("=")
         if not key.strip():
-            raise InputError(f"--on {args.on}: a key has no name. Write --on run,kernel.")
+            raise InputError(f"--on {args.on}: a key is empty. Write --on run,kernel.")
         keys[key.strip()] = other.strip() or key.strip()
     check_targets(args, [args.predicted, args.measured, args.aliases])
     joined = join(
-        _rows(args, args.predicted, "predicted"),
-        _rows(args, args.measured, "measured"),
+        predicted=_rows(args, args.predicted, "predicted"),
+        measured=_rows(args, args.measured, "measured"),
         on=keys,
-        by=args.by,
+        match=args.match,
         least=args.least,
         aliases=_aliases(args.aliases),
         clock_hz=args.clock,
@@ -130,7 +135,9 @@ def _rows(args: argparse.Namespace, name: str, value: str) -> pl.DataFrame:
         if key in rows.columns:
             rows = rows.filter(pl.col(key).cast(pl.String).is_in(values))
     if rows.is_empty():
-        raise InputError(f"{name}: no row satisfies the conditions. Check --level, --where.")
+        raise InputError(
+            f"{name}: no row meets the conditions. Check --level, --quantity and --where."
+        )
     return rows
 
 

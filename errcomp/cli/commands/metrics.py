@@ -1,4 +1,4 @@
-"""Error figures with intervals, by any keys; `metrics drivers`: what moves the error."""
+"""Error metrics with intervals, by any keys; `metrics drivers`: which factors matter."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from errcomp.report.model import Column, Table, report_of
 if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {
     "metrics": (
         "errcomp metrics neusight --by device --figures mape,wape,p95_ape",
@@ -36,12 +36,11 @@ EXAMPLES = {
 def build(parser: Parser) -> None:
     """Add ``metrics`` and its ``drivers``."""
     parser.description = (
-        "Error figures with intervals, by any keys. "
-        "`errcomp metrics drivers [TABLE]` asks which factors move the error; "
-        "`errcomp metrics list` explains every figure."
+        "Error metrics with intervals, by any keys. `errcomp metrics drivers [TABLE]` tests which "
+        "factors change the error; `errcomp metrics list` explains every metric."
     )
     add_table_arguments(parser, at_scale=True)
-    # `drivers` and `list` stand where TABLE stands; their own table follows.
+    # `drivers` and `list` take the place of TABLE; their own table follows.
     parser.add_argument("rest", nargs="?", metavar="", help=argparse.SUPPRESS)
     parser.add_argument(
         "--by", metavar="KEYS", help="keys to group by, e.g. device,mode (default: none)"
@@ -49,13 +48,13 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--tool",
         metavar="NAME",
-        help="only this tool, or `all` (default: the tool that the table is about, else all)",
+        help="only this tool, or `all` (default: the tool that the table is about, or all)",
     )
     parser.add_argument(
         "--figures",
         metavar="NAMES",
-        help="which figures, e.g. mape,wape,p95_ape (see: errcomp metrics list; default: the six "
-        "most used)",
+        help="which metrics, e.g. mape,wape,p95_ape (see: errcomp metrics list; default: the six "
+        "most common)",
     )
     add_interval_arguments(parser)
     add_jobs_argument(parser, "compute groups of a table in memory")
@@ -89,8 +88,8 @@ def run(args: argparse.Namespace) -> None:
     large = isinstance(table, PairRows)
     if large and args.jobs not in (None, 1):
         raise InputError(
-            f"--jobs is for tables in memory: {args.table} stays where it is, and its engine uses "
-            "all cores. Leave --jobs out"
+            f"--jobs applies to tables in memory. {args.table} is read in place by an engine that "
+            "uses all cores. Leave out --jobs"
         )
     figures = parse_keys(args.figures) or (FIGURES_AT_SCALE if large else DEFAULT_FIGURES)
     with progress("computing", quiet=args.json):
@@ -107,7 +106,7 @@ def run(args: argparse.Namespace) -> None:
     if len(pairs.tools) == 1:
         not_used = 0 if pairs is table else table.n - pairs.n
         summary = replace(summary, tool=pairs.tools[0], not_used=not_used)
-    if len(pairs.tools) > 1:  # the errors of all tools together describe no tool
+    if len(pairs.tools) > 1:  # pooled errors of several tools describe none of them
         summary = replace(summary, pooled=None, macro=None)
     emit(args, summary, summary.view(), inputs=[args.table])
 
@@ -135,11 +134,11 @@ def _list(args: argparse.Namespace) -> None:
     emit(args, document, report_of(Table("Figures", columns, rows)))
 
 
-# ``errcomp metrics drivers``: which factors move the error, and what to think of statements.
+# ``errcomp metrics drivers``: which factors change the error, and whether statements hold.
 
 
 def run_drivers(args: argparse.Namespace) -> None:
-    """Compute, print verdicts first, then contrasts, then the regressions."""
+    """Compute and print: verdicts first, then contrasts, then regressions."""
     from errcomp.drivers import error_drivers as error_drivers
 
     check_targets(args, [args.table])

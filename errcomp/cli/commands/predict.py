@@ -1,4 +1,4 @@
-"""What runs take end to end, with bands, from a calibrated model."""
+"""End-to-end times of runs, with bands, from a calibrated model."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from errcomp.cli.output import add_output_arguments, check_targets, emit
 if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {
     "predict": (
         "errcomp predict ort-cpu --model ort.errcomp",
@@ -25,8 +25,8 @@ def build(parser: Parser) -> None:
     """Add ``predict``."""
     parser.description = (
         "Predict the end-to-end time of each run from its kernels and a model that "
-        "`errcomp calibrate fit` wrote. Runs unlike those of the fit are answered with a warning, "
-        "those on an unknown device from all devices, with the band that belongs to that."
+        "`errcomp calibrate fit` wrote. Runs unlike those of the fit get a warning. Runs on an "
+        "unknown device are predicted from all devices, with the band of an unknown device."
     )
     parser.add_argument(
         "table",
@@ -48,7 +48,6 @@ def build(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """Run ``predict``."""
     from errcomp.calibration.storing import load_model
-    from errcomp.calibration.view.predictions import flat_predictions
 
     check_targets(args, [args.table, args.model])
     model = load_model(args.model)
@@ -58,22 +57,19 @@ def run(args: argparse.Namespace) -> None:
         # A run asked for by name is not left out: the error says what it lacks.
         kernels, unused = model.usable(kernels)
     predictions = model.predict(kernels, estimator=args.estimator)
-    document = {
-        "schema": "errcomp.predictions/1",
+    document = predictions.to_dict()
+    rows = document.pop("rows")
+    document |= {
         "source": kernels.source,
         "model": str(args.model),
         "task": model.preparation.state.task,
-        "estimator": predictions.estimator,
-        "unit": predictions.unit,
-        "levels": list(predictions.levels),
-        "notes": list(predictions.notes),
         "unused": unused,
-        "rows": predictions.rows(),
+        "rows": rows,
     }
     emit(
         args,
         document,
         predictions.view(model, kernels.source, unused),
         inputs=[args.table, args.model],
-        flat=flat_predictions(predictions),
+        flat=predictions.flat(),
     )

@@ -1,4 +1,4 @@
-"""What kernel errors become in a run; `propagate validate`: do such bands hold?"""
+"""From kernel errors to the error of a run; `propagate validate`: do the bands hold?"""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from errcomp.cli.output import (
     finish,
     parse_figures,
 )
-from errcomp.cli.parser import refuse_mistyped
+from errcomp.cli.parser import Renamed, refuse_mistyped
 from errcomp.cli.streams import progress
 from errcomp.errors import InputError
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
     from errcomp.propagation import Correlation, ErrorModel
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {
     "propagate": (
         "errcomp propagate neusight-kernels --where device=H100",
-        "errcomp propagate kernels.csv --spread 10% --assume independent,comonotonic",
+        "errcomp propagate kernels.csv --spread 10% --correlation independent,comonotonic",
         "errcomp propagate validate neusight-kernels --where device=H100,L4,V100",
     )
 }
@@ -49,23 +49,23 @@ _EMBEDDED = "neusight-kernels"
 _DRAWS = 16_384
 _KINDS = ("log-ratio", "relative", "absolute")
 _FAIL_ON = (
-    "exit with 1 when bands are too narrow: of the assumption relied on first (--assume) the 95 %% "
-    "interval of the coverage lies wholly below 90 %%. The other levels, and the other "
-    "assumptions, cannot fail by themselves, and neither can bands that are too wide"
+    "exit with 1 when bands are too narrow: with the first assumption (--correlation), the 95 %% "
+    "interval of the coverage of the 90 %% band is below 90 %%. Other levels, other assumptions "
+    "and bands that are too wide do not fail"
 )
-_ASSUME_HELP = (
-    "what kernel errors share, the assumption to rely on first: estimated, independent, repeats, "
-    "classes, devices, comonotonic, matrix, unknown; classes=0.3 sets the correlation within a "
-    "class"
+_CORRELATION_HELP = (
+    "assumption on the correlation of kernel errors, the main one first: estimated, independent, "
+    "repeats, classes, devices, comonotonic, matrix, unknown; classes=0.3 sets the correlation "
+    "within a class"
 )
 
 
 def build(parser: Parser) -> None:
     """Add ``propagate`` and its ``validate``."""
     parser.description = (
-        "What the errors of kernels become in the time of a run, under every "
-        "assumption on their correlation. `errcomp propagate validate [TABLE]` holds such bands "
-        "against measured totals."
+        "Compute the error of a run's time from the errors of its kernels, under every assumption "
+        "on their correlation. `errcomp propagate validate [TABLE]` compares such bands with "
+        "measured totals."
     )
     parser.add_argument(
         "table",
@@ -75,15 +75,18 @@ def build(parser: Parser) -> None:
         help="table of kernels (CSV, Parquet, JSON, JSON lines), folder of an artifact, or name of "
         f"an embedded table (default: {_EMBEDDED})",
     )
-    # `validate` stands where TABLE stands; its own table follows.
+    # `validate` takes the place of TABLE; its own table follows.
     parser.add_argument("rest", nargs="?", metavar="", help=argparse.SUPPRESS)
-    parser.add_argument("--assume", metavar="NAMES", help=_ASSUME_HELP)
+    parser.add_argument("--correlation", metavar="NAMES", help=_CORRELATION_HELP)
+    parser.add_argument("--assume", action=Renamed, today="--correlation", metavar="NAMES")
     parser.add_argument("--run", dest="only", metavar="NAME", help="only this run")
     _add_errors(parser)
     add_kernel_arguments(parser)
-    graph = parser.add_argument_group("more than a sum")
+    graph = parser.add_argument_group("graph, correlations and draws")
     graph.add_argument("--graph", type=Path, metavar="FILE", help="execution graph (JSON)")
-    graph.add_argument("--matrix", type=Path, metavar="FILE", help="correlations (CSV) for matrix")
+    graph.add_argument(
+        "--matrix", type=Path, metavar="FILE", help="correlations (CSV) for --correlation matrix"
+    )
     graph.add_argument(
         "--draws", type=int, help=f"Monte Carlo draws with a graph (default: {_DRAWS})"
     )
@@ -91,15 +94,19 @@ def build(parser: Parser) -> None:
         "--precision",
         type=fraction,
         metavar="FRACTION",
-        help="draw until quantiles are known to this fraction, e.g. 0.5%%",
+        help="draw until the quantiles have this relative precision, e.g. 0.5%%",
     )
-    graph.add_argument("--seed", type=seed, default=0, help="of the draws (default: 0)")
+    graph.add_argument("--seed", type=seed, default=0, help="seed of the draws (default: 0)")
     add_jobs_argument(graph, "draw")
     check = parser.add_argument_group("propagate validate")
     check.add_argument(
-        "--leave-out", metavar="KEY", help="fit without each value of it in turn (default: device)"
+        "--leave-out",
+        metavar="KEY",
+        help="fit without each value of this key in turn (default: device)",
     )
-    check.add_argument("--test", metavar="TABLE", help="with --train: the runs to judge")
+    check.add_argument(
+        "--test", metavar="TABLE", help="with --train: the runs to test the bands on"
+    )
     add_check_arguments(
         parser, fail_on=("narrow",), meaning=_FAIL_ON, title="propagate validate as a check in CI"
     )
@@ -111,29 +118,36 @@ def build(parser: Parser) -> None:
 
 
 def _add_errors(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("errors of the kernels (default: from the table's own runs)")
-    group.add_argument("--train", metavar="TABLE", help="fit to the measured runs of this table")
+    group = parser.add_argument_group(
+        "errors of the kernels (default: estimated from the table's own runs)"
+    )
     group.add_argument(
-        "--errors", type=Path, metavar="FILE", help="given: columns kernel_class, spread, bias"
+        "--train", metavar="TABLE", help="estimate them from the measured runs of this table"
+    )
+    group.add_argument(
+        "--errors",
+        type=Path,
+        metavar="FILE",
+        help="read them from a file with the columns kernel_class, spread, bias",
     )
     group.add_argument(
         "--spread",
         type=_amount,
         metavar="FRACTION",
-        help="given: one standard deviation for all kernels, e.g. 10%% or 0.1; a time with --kind "
+        help="the same standard deviation for all kernels, e.g. 10%% or 0.1; a time with --kind "
         "absolute",
     )
     group.add_argument(
         "--bias",
         type=_amount,
         metavar="FRACTION",
-        help="given: bias of all kernels, likewise (default: 0); write --bias=-5%% below 0",
+        help="the same bias for all kernels (default: 0); write --bias=-5%% for a negative bias",
     )
     group.add_argument(
         "--kind",
         choices=_KINDS,
         default="log-ratio",
-        help="scale of the errors: of ln(measured/predicted) (default), of measured/predicted, or "
+        help="scale of the errors: ln(measured/predicted) (default), measured/predicted, or "
         "in the table's unit",
     )
 
@@ -157,10 +171,10 @@ def run(args: argparse.Namespace) -> None:
         raise InputError(f"propagate takes one table, got {args.table} and {args.rest}")
     for name in ("leave_out", "test", "junit", "markdown", "fail_on"):
         if getattr(args, name) not in (None, []):
-            raise InputError(f"--{name.replace('_', '-')} is for propagate validate")
+            raise InputError(f"--{name.replace('_', '-')} needs propagate validate")
     for name in ("draws", "precision", "jobs"):
         if getattr(args, name) is not None and args.graph is None:
-            raise InputError(f"--{name} goes with --graph: sums are not drawn, they are exact")
+            raise InputError(f"--{name} needs --graph: sums are computed exactly, without draws")
     from errcomp.propagation import fit_errors, propagate
     from errcomp.propagation.view.run import flat_outcomes
 
@@ -208,17 +222,20 @@ def _validate(args: argparse.Namespace, inputs: Sequence[Path | str | None]) -> 
             option = "run" if name == "only" else name
             raise InputError(f"propagate validate does not take --{option}")
     if (args.train is None) != (args.test is None):
-        raise InputError("--train and --test go together: fit to one, judge the other")
+        raise InputError(
+            "--train and --test go together: the errors are fitted to one table and tested on the "
+            "other"
+        )
     if args.train is not None and args.rest:
-        raise InputError(f"with --train and --test there is no other table, got {args.rest}")
+        raise InputError(f"--train and --test replace TABLE: leave out {args.rest}")
     from errcomp.propagation import fit_errors, validate
     from errcomp.propagation.view.check import report_validation
 
     figures = parse_figures(args.figure, ("coverage", "pit"))
     check_targets(args, inputs, figures)
-    if "matrix" in parse_keys(args.assume):
+    if "matrix" in parse_keys(args.correlation):
         raise InputError(
-            "propagate validate does not take the assumption matrix: it is that of one run"
+            "propagate validate does not take the assumption matrix: a matrix belongs to one run"
         )
     assume = _assumptions(args)
     with_pit = [assumption.name for assumption in assume or () if assumption.name != "unknown"]
@@ -233,7 +250,7 @@ def _validate(args: argparse.Namespace, inputs: Sequence[Path | str | None]) -> 
             kernels,
             leave_out=args.leave_out or "device",
             errors=errors,
-            assume=assume,
+            correlation=assume,
             kind=args.kind,
             progress=report,
         )
@@ -252,14 +269,14 @@ def _validate(args: argparse.Namespace, inputs: Sequence[Path | str | None]) -> 
 
 
 def _errors(args: argparse.Namespace) -> ErrorModel | None:
-    """Return the errors that were given or are to be fitted to another table."""
+    """Return the errors from the options or from another table; None if there are neither."""
     from errcomp.propagation import fit_errors, given_errors, read_errors
 
     given = [name for name in ("train", "errors", "spread") if getattr(args, name) is not None]
     if len(given) > 1:
-        raise InputError(f"errors come from one place, got --{' and --'.join(given)}")
+        raise InputError(f"give the errors in one way, got --{' and --'.join(given)}")
     if args.bias is not None and args.spread is None:
-        raise InputError("--bias goes with --spread; by class give both in --errors FILE")
+        raise InputError("--bias needs --spread; to set both by class, use --errors FILE")
     if args.train is not None:
         return fit_errors(load_kernels(args, args.train), kind=args.kind)
     if args.errors is not None:
@@ -284,13 +301,13 @@ def _error_given(args: argparse.Namespace, name: str) -> float:
 def _assumptions(args: argparse.Namespace) -> list[Correlation] | None:
     from errcomp.propagation import correlation
 
-    names = parse_keys(args.assume)
+    names = parse_keys(args.correlation)
     if args.matrix is not None and "matrix" not in names:
-        raise InputError("--matrix is for --assume matrix")
-    if args.assume is None:
+        raise InputError("--matrix is for --correlation matrix")
+    if args.correlation is None:
         return None
     if not names:
-        raise InputError(f"--assume takes names separated by commas, got {args.assume!r}")
+        raise InputError(f"--correlation takes names separated by commas, got {args.correlation!r}")
     assumptions = []
     for text in names:
         name, sign, share = text.partition("=")
@@ -305,7 +322,7 @@ def _share(text: str, share: str) -> float:
     try:
         return fraction(share)
     except argparse.ArgumentTypeError:
-        raise InputError(f"--assume {text}: {share!r} is not a number") from None
+        raise InputError(f"--correlation {text}: {share!r} is not a number") from None
 
 
 def _correlation_of(path: Path | None) -> Correlation:
@@ -314,10 +331,10 @@ def _correlation_of(path: Path | None) -> Correlation:
     from errcomp.propagation import correlation
 
     if path is None:
-        raise InputError("--assume matrix needs --matrix FILE: one row per kernel, no header")
+        raise InputError("--correlation matrix needs --matrix FILE: one row per kernel, no header")
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of an empty file, which is refused as a matrix
+            warnings.simplefilter("ignore")  # about an empty file, which is refused below
             matrix = np.loadtxt(path, delimiter=",", ndmin=2)
     except ValueError as error:
         raise InputError(

@@ -1,4 +1,4 @@
-"""Which outputs of which tools and profilers can be read."""
+"""Tools and profilers whose output errcomp reads."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from errcomp.report.model import Column, Table, report_of
 if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {"readers": ("errcomp readers", "errcomp readers --tool VIDUR")}
 
 
 def build(parser: Parser) -> None:
     """Add ``readers``."""
     parser.description = (
-        "Tools and profilers whose output can be read: what it is, what it says, and "
+        "Tools and profilers whose output errcomp reads: the formats, their content, and "
         "whether the reader was tested on output that the tool wrote."
     )
-    parser.add_argument("--tool", metavar="NAME", help="only this tool, with what is known of it")
+    parser.add_argument(
+        "--tool", metavar="NAME", help="only this tool, with the details of its formats"
+    )
     add_output_arguments(parser)
     parser.set_defaults(run=run)
 
@@ -41,7 +43,7 @@ def run(args: argparse.Namespace) -> None:
             Column("Gives", lambda row: row["gives"]),
             Column("Tested on real output", lambda row: "yes" if row["sample_tested"] else "no"),
         ]
-        notes = ["More on one of them: errcomp readers --tool NAME"]
+        notes = ["Details: errcomp readers --tool NAME"]
         emit(args, document, report_of(Table("Readers", columns, rows, notes)))
         return
     (tool,) = rows
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _tables_of(tool: Mapping[str, Any], notes: Sequence[str]) -> list[Table]:
-    """Return two tables of the formats: in one the names of files would be broken to fit."""
+    """Return two tables of the formats: a single table would have to wrap file names."""
     name = Column("Format", lambda row: row["name"], key=True)
     files = [
         name,
@@ -68,7 +70,7 @@ def _tables_of(tool: Mapping[str, Any], notes: Sequence[str]) -> list[Table]:
         return [Table(tool["tool"], files, [], notes)]
     return [
         Table(tool["tool"], files, tool["details"]),
-        Table("What they hold", values, tool["details"], notes),
+        Table("Content", values, tool["details"], notes),
     ]
 
 
@@ -78,6 +80,6 @@ def _quantities(row: Mapping[str, Any]) -> str:
 
 
 def _readable(row: Mapping[str, Any]) -> list[str]:
-    """Return the formats that can be read, without the name of the tool that they begin with."""
+    """Return the readable formats, without the name of the tool in front."""
     tool = row["tool"].lower().replace(" ", "-")
     return [form["name"].removeprefix(f"{tool}-") for form in row["details"] if form["read"]]

@@ -1,4 +1,4 @@
-"""Recompute published tables cell by cell, and say what came out."""
+"""Recompute published tables cell by cell, and report which are reproduced."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from errcomp.claims.replicate import Replication
     from errcomp.cli.parser import Parser
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {"replicate": ("errcomp replicate survey --table table6_neusight",)}
 
 
 def build(parser: Parser) -> None:
     """Add ``replicate``."""
     parser.description = (
-        "Compute every cell of the published tables again from the data that belong "
-        "to them, and say of each whether it came out, under which rule, or why not."
+        "Recompute every cell of the published tables from the data behind them, and report for "
+        "each whether it is reproduced, under which rule, or why not."
     )
-    parser.add_argument("what", choices=("survey",), help="whose tables")
+    parser.add_argument("what", choices=("survey",), help="the publication")
     parser.add_argument("--table", metavar="NAME", help="only this table, e.g. table6_neusight")
     parser.add_argument(
         "--fail-on", choices=("not reproduced",), help="exit with 1 when a cell has this status"
@@ -33,14 +33,14 @@ def build(parser: Parser) -> None:
         parser,
         target=_place,
         metavar="FILE|FOLDER",
-        about="also write to FILE, by suffix as elsewhere, or to FOLDER (it exists, or its name "
-        "has no suffix): every table as csv, md and tex, figures as svg and png, and an index",
+        about="also write to FILE, by suffix as in other commands, or to FOLDER (it exists, or its "
+        "name has no suffix): every table as csv, md and tex, figures as svg and png, and an index",
     )
     parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> None:
-    """Replicate, print the tables and the count, or write all of it into a folder."""
+    """Replicate, print the tables and the count, or write everything into a folder."""
     from errcomp.claims.replicate import replicate_survey
     from errcomp.claims.view.replication import counts_of
     from errcomp.report.model import report_of
@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> None:
             raise InputError(f"no table {args.table!r}. Tables: {', '.join(tables)}")
         result = result.of_table(args.table)
     args.exit_code = 1 if any(c.status == args.fail_on for c in result.cells) else 0
-    # Tables written to a folder are not printed as well; the counts say what to look for.
+    # Tables written to a folder are not printed; the counts say which to open.
     emit(args, result, report_of(counts_of(result)) if folder else result.view())
 
 
@@ -70,18 +70,18 @@ def _is_folder(path: Path) -> bool:
 
 
 def _place(text: str) -> Path:
-    """Take a folder, or a file whose suffix says how to write."""
+    """Accept a folder, or a file whose suffix sets the format."""
     return Path(text) if _is_folder(Path(text)) else output_path(text)
 
 
 def _check(folder: Path, table: str | None) -> None:
-    """Refuse what cannot be written before the work is done."""
+    """Refuse a target that cannot be written before the work is done."""
     from errcomp.claims.view.replication_folder import check_folder
     from errcomp.errors import InputError
 
     if table is not None:
         raise InputError(
-            f"a folder holds all tables. Leave out --table, or write one: -o {table}.tex"
+            f"a folder holds all tables. Leave out --table, or write a single file: -o {table}.tex"
         )
     check_folder(folder)
 
@@ -90,6 +90,6 @@ def _write(folder: Path, result: Replication) -> None:
     from errcomp.claims.view.replication_folder import write_folder
 
     n, without = write_folder(folder, result)
-    print(f"wrote {folder}: {n} files; begin with its README.md", file=sys.stderr)
+    print(f"wrote {folder}: {n} files; start with its README.md", file=sys.stderr)
     if without:
         print(f"no figures: {without}", file=sys.stderr)

@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
     from errcomp.report.model import Report
 
-#: Command to examples that its help ends with. One may read files that an earlier one wrote.
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {"report": ("errcomp report neusight -o report.html",)}
 
 _STDIN = Path("/dev/stdin")
-#: Options that say how a table is read, which a page of several results has no place for.
+#: Options that say how a table is read, which a page of several results does not take.
 _OF_A_TABLE = ("--predicted", "--measured", "--column", "--unit", "--zeros", "--where", "--by")
 _ASK_AUDIT = (
-    "How a table is read is said to its audit, which writes the page, too: errcomp audit TABLE "
-    f"--predicted COLUMN --measured COLUMN -o FILE{PAGE}"
+    "Options for reading a table go to `errcomp audit`, which also writes the page: errcomp audit "
+    f"TABLE --predicted COLUMN --measured COLUMN -o FILE{PAGE}"
 )
 
 
 def build(parser: Parser) -> None:
     """Add ``report``."""
     parser.description = (
-        "Write one self-contained page: verdicts first, what to do about each caveat, "
-        "figures that answer the pointer, tables to sort and filter, and how all was computed. A "
-        "RESULT is what another command wrote with -o FILE.json, or a table of pairs, which is "
-        "audited. Every command also writes a page of its own with -o FILE.html."
+        "Write one self-contained page: verdicts first, the remedy for each caveat, interactive "
+        "figures, tables to sort and filter, and how each result was computed. A RESULT is a file "
+        "that another command wrote with -o FILE.json, or a table of pairs, which is audited. "
+        "Every command also writes its own page with -o FILE.html."
     )
     parser.add_argument(
         "results",
@@ -46,7 +46,8 @@ def build(parser: Parser) -> None:
         "file, folder of an artifact, or name of an embedded table (default: neusight)",
     )
     parser.add_argument(
-        "--title", help="of the page (default: that of the only result, or how many there are)"
+        "--title",
+        help="title of the page (default: that of a single result, or the number of results)",
     )
     parser.add_argument(
         "-o",
@@ -78,7 +79,7 @@ def run(args: argparse.Namespace) -> None:
 
 
 def _is_stream(path: Path) -> bool:
-    """Say whether this is a pipe or the like, whose content is there once."""
+    """Say whether this is a pipe or similar, which can be read only once."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
@@ -87,13 +88,13 @@ def _refuse_streams_read_twice(names: Sequence[str]) -> None:
     for i, path in enumerate(streams):
         if any(path.samefile(other) for other in streams[:i]):
             raise InputError(
-                f"{path} is named twice, but what comes through a pipe can be read once. Write it "
-                "to a file (-o FILE.json) and name that."
+                f"{path} is named twice, but a pipe can be read only once. Write it to a file "
+                "(-o FILE.json) and name that file."
             )
 
 
 def _report(name: str) -> Report:
-    """Return what people see of a document, or of the audit of a table."""
+    """Return the view of a document, or of the audit of a table."""
     from errcomp.documents import is_document, view_of_file
 
     if _is_stream(Path(name)):
@@ -101,8 +102,8 @@ def _report(name: str) -> Report:
             return view_of_file(name)
         except InputError as error:
             raise InputError(
-                f"{error} Through a pipe comes what a command prints with --json; a table is "
-                "given as a file."
+                f"{error} A pipe must hold what a command prints with --json. Give a table as a "
+                "file."
             ) from error
     if is_document(name):
         return view_of_file(name)
@@ -115,7 +116,7 @@ def _report(name: str) -> Report:
         if not Path(name).is_file():
             raise
         raise InputError(
-            f"{error} To say how a table is read, let its audit write the page: errcomp audit "
-            f"{name} --predicted … -o FILE{PAGE}"
+            f"{error} Options for reading a table go to its audit, which also writes the page: "
+            f"errcomp audit {name} --predicted … -o FILE{PAGE}"
         ) from error
     return audit(pairs).view(*pairs_at_hand(pairs))

@@ -22,7 +22,7 @@ ASK = 'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _shtab_errcomp; printf "%s\\n"
 @pytest.fixture(scope="module")
 def bash(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[str]]:
     if shutil.which("bash") is None:
-        pytest.skip("there is no bash")
+        pytest.skip("there is no bash (Debian: apt-get install bash)")
     folder = tmp_path_factory.mktemp("completion")
     file = folder / "errcomp.bash"
     file.write_text(script("bash"), encoding="utf-8")
@@ -69,7 +69,7 @@ def test_bash_completes(
 @pytest.mark.parametrize("shell", ["bash", "zsh"])
 def test_the_script_is_accepted(run: Run, shell: str, tmp_path: Path) -> None:
     if shutil.which(shell) is None:
-        pytest.skip(f"there is no {shell}")
+        pytest.skip(f"there is no {shell} (Debian: apt-get install {shell})")
     file = tmp_path / "script"
     ran = run("completion", shell)
     file.write_text(ran.out, encoding="utf-8")

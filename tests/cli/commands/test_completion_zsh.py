@@ -39,7 +39,7 @@ KILL_LINE = "\x15"
 @pytest.fixture(scope="module")
 def zsh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], list[str]]]:
     if shutil.which("zsh") is None:
-        pytest.skip("there is no zsh")
+        pytest.skip("there is no zsh (Debian: apt-get install zsh)")
     folder = tmp_path_factory.mktemp("zsh")
     home, here = folder / "home", folder / "here"
     (home / "functions").mkdir(parents=True)
@@ -86,7 +86,7 @@ def zsh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], li
         ("errcomp audit neusight --json --fa", ["--fail-on"]),
         ("errcomp audit --fail-on ", ["overstated", "understated", r"not\ verifiable"]),
         ("errcomp audit --fail-on not", [r"not\ verifiable"]),
-        ("errcomp join a b --by ", ["keys", "order", "name"]),
+        ("errcomp join a b --match ", ["keys", "order", "name"]),
         ("errcomp audit ne", ["neusight"]),
         ("errcomp audit pa", [r"pairs\ of\ mine.csv"]),
         ("errcomp audit neusight -o pa", [r"pairs\ of\ mine.csv"]),

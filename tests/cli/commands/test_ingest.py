@@ -43,10 +43,10 @@ def test_a_folder(run: Any, logs: Path, tmp_path: Path) -> None:
     ("more", "message"),
     [
         (["--table", "pairs"], "several quantities"),
-        (["--table", "pairs", "--quantity", "time"], "holds predicted values only"),
+        (["--table", "pairs", "--quantity", "time"], "holds only predicted values"),
         (["--table", "kernels"], "no time of a kernel"),
         (["--table", "graph"], "has no graph"),
-        (["--quantity", "power"], "no row has quantity=power. Values there: exposed"),
+        (["--quantity", "power"], "no row has quantity=power. Existing values: exposed"),
     ],
 )
 def test_what_is_not_in_it(
@@ -54,7 +54,7 @@ def test_what_is_not_in_it(
 ) -> None:
     done = run("ingest", logs / "a.log", "-o", tmp_path / "out.json", *more)
     if "pairs" in more and len(more) == 2:
-        message = "holds predicted values only"
+        message = "holds only predicted values"
     assert (done.code, message in done.err) == (2, True), done.err
     assert not (tmp_path / "out.json").exists()
 
@@ -63,7 +63,7 @@ def test_names_of_formats_and_paths(run: Any, logs: Path, tmp_path: Path) -> Non
     done = run("ingest", "vidurr", logs, "-o", tmp_path / "o.csv")
     assert (done.code, "no format or tool 'vidurr'" in done.err) == (2, True)
     done = run("ingest", "a", "b", "c", "-o", tmp_path / "o.csv")
-    assert (done.code, "one format and one path" in done.err) == (2, True)
+    assert (done.code, "one path, or a format and one path" in done.err) == (2, True)
     done = run("ingest", "neusight", ".", "-o", tmp_path / "o.csv", "--table", "runs")
     assert (done.code, "holds times as pairs (--table pairs" in done.err) == (2, True)
 
@@ -90,7 +90,7 @@ def test_tools_and_formats(run: Any) -> None:
     assert "PyTorch profiler" in run("readers", "--tool", "kineto").out
     assert "Nsight Systems" in run("readers", "--tool", "systems").out
     done = run("readers", "--tool", "pytorch")
-    assert (done.code, "may be several tools. Tools: PyTorch profiler" in done.err) == (2, True)
+    assert (done.code, "matches several tools. Tools: PyTorch profiler" in done.err) == (2, True)
     done = run("readers", "--tool", "vidurr")
     assert (done.code, "no tool 'vidurr'. Did you mean 'VIDUR'? " in done.err) == (2, True)
     done = run("readers", "--tool", "kinteo")
@@ -123,13 +123,13 @@ def test_joining(run: Any, logs: Path, tmp_path: Path) -> None:
     done = run(*argv, "-o", out)
     assert (done.code, "--clock" in done.err) == (2, True)
     done = run(*argv, "--clock", "fast", "-o", out)
-    assert (done.code, "fast is no clock: write 1.2GHz" in done.err) == (2, True)
+    assert (done.code, "fast is not a clock rate: write 1.2GHz" in done.err) == (2, True)
     done = run(*argv, "--least", "0", "-o", out)
-    assert (done.code, "is not above 0" in done.err) == (2, True)
+    assert (done.code, "must be above 0" in done.err) == (2, True)
     done = run(*argv[:3], "--on", "=id", "-o", out)
-    assert (done.code, "a key has no name" in done.err) == (2, True)
+    assert (done.code, "a key is empty" in done.err) == (2, True)
     done = run(*argv, "--where", "rank=7", "-o", out)
-    assert (done.code, "no row satisfies the conditions" in done.err) == (2, True)
+    assert (done.code, "no row meets the conditions" in done.err) == (2, True)
 
 
 def test_joining_by_name_with_aliases(run: Any, tmp_path: Path) -> None:
@@ -144,4 +144,4 @@ def test_joining_by_name_with_aliases(run: Any, tmp_path: Path) -> None:
     done = run(*argv, "--aliases", tmp_path / "a.json", "-o", out)
     assert (done.code, "expected an object of names" in done.err) == (2, True)
     done = run(*argv, "-o", out)
-    assert (done.code, "only 1 of 2 rows find a partner" in done.err) == (2, True)
+    assert (done.code, "only 1 of 2 rows find a match" in done.err) == (2, True)

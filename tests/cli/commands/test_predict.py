@@ -106,9 +106,9 @@ def test_unlike_the_fit(run: Run, fitted: Path, new: Any) -> None:
     assert "all devices" in text
     # Values differ from run to run, the warning is one.
     assert text.count("is outside the fit's") < 4
-    assert "; likewise 3 more" in text
-    assert "Band of a run on a known device: calibrated on 16 runs, each model left out" in text
-    assert "Band of a run on a new device: calibrated on 16 runs, each device left out" in text
+    assert "new chip/bert and 3 more" in text
+    assert "Band of a run on a known device: calibrated on 16 runs, each model held out" in text
+    assert "Band of a run on a new device: calibrated on 16 runs, each device held out" in text
 
 
 def test_one_run_in_detail(run: Run, fitted: Path, new: Any) -> None:
@@ -120,14 +120,14 @@ def test_one_run_in_detail(run: Run, fitted: Path, new: Any) -> None:
         assert f"{level} % " in text
     assert "From the sum of kernels to the run" in text
     assert f"{row['predicted']:.4g} ms (median)" in text
-    assert "Answered from: its device" in text
+    assert "Predicted from: its device" in text
 
 
 def test_one_run_with_a_warning(run: Run, fitted: Path, new: Any) -> None:
     argv = ("predict", new(table(("new chip",))), "--model", fitted)
     text = " ".join(run(*argv, "--where", "model=bert").out.split())
-    assert "Answered from: all devices" in text
-    assert "· device 'new chip' was not in the fit: answered at the level of all devices." in text
+    assert "Predicted from: all devices" in text
+    assert "· device 'new chip' was not in the fit: predicted from all devices." in text
 
 
 def test_a_model_without_calibrated_bands_says_so(run: Run, tmp_path: Path, new: Any) -> None:
@@ -136,7 +136,8 @@ def test_a_model_without_calibrated_bands_says_so(run: Run, tmp_path: Path, new:
                ).code == 0  # fmt: skip
     other = new(table(("T4",)))
     text = " ".join(run("predict", other, "--model", tmp_path / "m.errcomp").out.split())
-    assert "Band of a run on a new device: the model's own, not calibrated; too few devices" in text
+    band = "Band of a run on a new device: the model's own, not calibrated"
+    assert f"{band}, as there are too few devices" in text
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "json", "md", "tex"])
@@ -164,6 +165,7 @@ def test_columns_of_a_file_are_plain(run: Run, fitted: Path, new: Any, tmp_path:
     assert json.loads((tmp_path / "out.json").read_text(encoding="utf-8")) == ran.json
 
 
+@pytest.mark.core
 def test_predicting_needs_no_extra(fitted: Path, new: Any) -> None:
     code = (
         "import sys\n"
@@ -216,7 +218,7 @@ BAD = [
     (("k", "--model", "m", "--estimator", "oracle"), "estimator 'oracle' is not in this model"),
     (("k", "--model", "m", "--estimator", "stack"), "estimator 'stack' is not in this model"),
     (("k", "--model", "m", "--where", "run=z"), "no row has run=z"),
-    (("k", "--model", "m", "-o", "k"), "would overwrite a file that is read"),
+    (("k", "--model", "m", "-o", "k"), "would overwrite an input"),
     (("k", "--model", "m", "-o", "out.xlsx"), "cannot tell the format"),
     (("unitless.csv", "--model", "m"), "the times have no unit"),
     (("unmeasured.csv", "--model", "m"), "that were not measured"),

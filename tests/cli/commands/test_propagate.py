@@ -79,7 +79,7 @@ def test_the_same_seed_gives_the_same_bytes(run: Run, kernels_csv: Path, written
 
 
 def test_validation_has_the_rows_that_were_promised(run: Run) -> None:
-    ran = run("propagate", "validate", "--assume", "estimated,comonotonic", "--json")
+    ran = run("propagate", "validate", "--correlation", "estimated,comonotonic", "--json")
     assert (ran.code, ran.err) == (0, "")
     assert ran.json["schema"] == "errcomp.validation/1"
     assert ran.json["left_out"] == "device"
@@ -133,7 +133,7 @@ def test_errors_from_another_table(run: Run, kernels_csv: Path, written: Any) ->
 def test_errors_by_class_from_a_file(run: Run, kernels_csv: Path, written: Any) -> None:
     errors = written("errors.csv", "kernel_class,spread,bias\nLinear,0.1,0.5\n*,0.2,0\n")
     argv = ("propagate", kernels_csv, "--run", "a", "--errors", errors, "--kind", "relative")
-    row = run(*argv, "--assume", "comonotonic", "--json").json["rows"][0]
+    row = run(*argv, "--correlation", "comonotonic", "--json").json["rows"][0]
     # 24 · 1 · 1.5 + 24 · 0.2, and 2.4 + 0.96 of spread.
     assert (row["mean"], row["sd"]) == pytest.approx((40.8, 3.36))
 
@@ -149,8 +149,8 @@ def test_one_error_for_all_kernels(run: Run, kernels_csv: Path) -> None:
 
 def test_errors_and_correlations_are_read_in_per_cent(run: Run, kernels_csv: Path) -> None:
     argv = ("propagate", kernels_csv, "--run", "a", "--json")
-    plain = run(*argv, "--spread", "0.1", "--bias=-0.2", "--assume", "classes=0.25")
-    percent = run(*argv, "--spread", "10%", "--bias=-20%", "--assume", "classes=25%")
+    plain = run(*argv, "--spread", "0.1", "--bias=-0.2", "--correlation", "classes=0.25")
+    percent = run(*argv, "--spread", "10%", "--bias=-20%", "--correlation", "classes=25%")
     assert plain.code == 0
     assert percent.out == plain.out
 
@@ -167,7 +167,7 @@ def test_kernels_that_were_only_measured_are_to_be_joined(run: Run, written: Any
 
 def test_the_order_of_the_assumptions_and_their_correlations(run: Run, kernels_csv: Path) -> None:
     argv = ("propagate", kernels_csv, "--run", "a", "--spread", "0.1", "--kind", "relative")
-    rows = run(*argv, "--assume", "classes=0.25, independent", "--json").json["rows"]
+    rows = run(*argv, "--correlation", "classes=0.25, independent", "--json").json["rows"]
     assert [row["assumption"] for row in rows] == ["classes", "independent"]
     shared, own = 0.25 * (2.4**2 + 0.48**2), 0.75 * 24 * (0.1**2 + 0.02**2)
     assert rows[0]["sd"] == pytest.approx((shared + own) ** 0.5)
@@ -176,7 +176,7 @@ def test_the_order_of_the_assumptions_and_their_correlations(run: Run, kernels_c
 def test_a_matrix_from_a_file(run: Run, kernels_csv: Path, written: Any) -> None:
     matrix = written("matrix.csv", "1,-0.5\n-0.5,1\n")
     argv = ("propagate", kernels_csv, "--run", "a", "--spread", "0.1", "--kind", "relative")
-    row = run(*argv, "--assume", "matrix", "--matrix", matrix, "--json").json["rows"][0]
+    row = run(*argv, "--correlation", "matrix", "--matrix", matrix, "--json").json["rows"][0]
     assert row["sd"] == pytest.approx((2.4**2 + 0.48**2 - 2.4 * 0.48) ** 0.5)
 
 
@@ -210,10 +210,10 @@ def test_a_dag_tells_what_is_critical(run: Run, kernels_csv: Path, written: Any)
     edges = [["e1", "e3"], ["e2", "e3"]]
     graph = written("dag.json", {"node": "dag", "nodes": nodes, "edges": edges})
     argv = ("propagate", kernels_csv, "--run", "a", "--spread", "0.1", "--graph", graph)
-    critical = run(*argv, "--assume", "repeats", "--json").json["rows"][0]["critical"]
+    critical = run(*argv, "--correlation", "repeats", "--json").json["rows"][0]["critical"]
     assert critical["e3"] == 1
     assert critical["e1"] == pytest.approx(0.5, abs=0.02)
-    text = run(*argv, "--assume", "repeats").out
+    text = run(*argv, "--correlation", "repeats").out
     assert "How often an event is on the critical path" in text
     assert "e3         100.0 %" in text
 
@@ -221,7 +221,7 @@ def test_a_dag_tells_what_is_critical(run: Run, kernels_csv: Path, written: Any)
 def test_saturation_is_a_result(run: Run, kernels_csv: Path, written: Any) -> None:
     graph = written("queue.json", {"node": "queue", "service": GEMM, "arrival_rate": 0.9})
     argv = ("propagate", kernels_csv, "--run", "a", "--spread", "0.1", "--kind", "relative")
-    argv = (*argv, "--assume", "repeats", "--graph", graph)
+    argv = (*argv, "--correlation", "repeats", "--graph", graph)
     ran = run(*argv, "--json")
     assert ran.code == 0
     row = ran.json["rows"][0]
@@ -238,7 +238,7 @@ def test_saturation_is_a_result(run: Run, kernels_csv: Path, written: Any) -> No
 def test_draws_and_precision(run: Run, kernels_csv: Path, written: Any) -> None:
     graph = written("graph.json", GEMM)
     argv = ("propagate", kernels_csv, "--run", "a", "--spread", "0.1", "--graph", graph)
-    argv = (*argv, "--assume", "independent", "--json", "--draws", "512")
+    argv = (*argv, "--correlation", "independent", "--json", "--draws", "512")
     few = run(*argv).json["rows"][0]["method"]
     many = run(*argv, "--precision", "0.002").json["rows"][0]["method"]
     assert "512 draws" in few
@@ -250,7 +250,7 @@ def test_draws_and_precision(run: Run, kernels_csv: Path, written: Any) -> None:
 
 def test_leaving_out_another_key(run: Run, kernels_csv: Path) -> None:
     argv = ("propagate", "validate", kernels_csv, "--leave-out", "model", "--json")
-    found = run(*argv, "--assume", "estimated,classes=0.5").json
+    found = run(*argv, "--correlation", "estimated,classes=0.5").json
     assert (found["left_out"], found["rows"][0]["n"], found["rows"][0]["n_clusters"]) == (
         "model", 3, 2,
     )  # fmt: skip
@@ -259,12 +259,12 @@ def test_leaving_out_another_key(run: Run, kernels_csv: Path) -> None:
 
 def test_separate_tables_to_fit_to_and_to_judge(run: Run, kernels_csv: Path) -> None:
     argv = ("propagate", "validate", "--train", "neusight-kernels", "--test", kernels_csv)
-    ran = run(*argv, "--assume", "estimated", "--json")
+    ran = run(*argv, "--correlation", "estimated", "--json")
     assert ran.code == 0
     assert (ran.json["left_out"], ran.json["rows"][0]["n"]) == ("", 3)
-    text = " ".join(run(*argv, "--assume", "estimated").out.split())
+    text = " ".join(run(*argv, "--correlation", "estimated").out.split())
     assert "errors from another table" in text
-    assert "totals of one device as alike (3 devices)" in text
+    assert "totals of one device as correlated (3 devices)" in text
 
 
 @pytest.mark.shared
@@ -282,7 +282,7 @@ def test_separate_folders_of_an_artifact(run: Run, shared_data: Path, tmp_path: 
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source, target)
     argv = ("propagate", "validate", "--train", tmp_path / "train", "--test", tmp_path / "test")
-    ran = run(*argv, "--assume", "estimated,independent", "--json")
+    ran = run(*argv, "--correlation", "estimated,independent", "--json")
     assert ran.code == 0
     rows = {(row["assumption"], row["level"]): row for row in ran.json["rows"]}
     assert rows["estimated", 0.9]["n_clusters"] == 2
@@ -293,7 +293,7 @@ def test_separate_folders_of_an_artifact(run: Run, shared_data: Path, tmp_path: 
 @pytest.mark.shared
 def test_the_artifact_itself(run: Run, shared_data: Path) -> None:
     folder = shared_data / "neusight-artifact"
-    ran = run("propagate", "validate", folder, "--assume", "estimated,independent", "--json")
+    ran = run("propagate", "validate", folder, "--correlation", "estimated,independent", "--json")
     rows = {(row["assumption"], row["level"]): row for row in ran.json["rows"]}
     assert rows["estimated", 0.9]["n"] == 87
     assert 0.87 <= rows["estimated", 0.9]["coverage"] <= 0.95
@@ -310,7 +310,7 @@ def test_files_by_suffix(
 ) -> None:
     words = ("propagate",) if command == "propagate" else ("propagate", "validate")
     target = tmp_path / f"out.{suffix}"
-    argv = (*words, kernels_csv, "--assume", "estimated,independent", "-o", target)
+    argv = (*words, kernels_csv, "--correlation", "estimated,independent", "-o", target)
     ran = run(*argv)
     assert ran.code == 0
     assert ran.err == f"wrote {target}\n"
@@ -321,7 +321,7 @@ def test_files_by_suffix(
 
 
 def test_columns_of_a_file_are_plain(run: Run, kernels_csv: Path, tmp_path: Path) -> None:
-    run("propagate", kernels_csv, "--assume", "estimated,unknown", "-o", tmp_path / "out.csv")
+    run("propagate", kernels_csv, "--correlation", "estimated,unknown", "-o", tmp_path / "out.csv")
     with (tmp_path / "out.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 6
@@ -339,7 +339,7 @@ def test_columns_of_a_file_are_plain(run: Run, kernels_csv: Path, tmp_path: Path
 def test_columns_of_a_validation_are_those_of_its_rows(
     run: Run, kernels_csv: Path, tmp_path: Path
 ) -> None:
-    argv = ("propagate", "validate", kernels_csv, "--assume", "independent")
+    argv = ("propagate", "validate", kernels_csv, "--correlation", "independent")
     run(*argv, "-o", tmp_path / "out.csv")
     with (tmp_path / "out.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
@@ -367,7 +367,7 @@ def test_figures(
 ) -> None:
     pytest.importorskip("matplotlib")
     target = tmp_path / f"{figure}.svg"
-    argv = ("propagate", *words, kernels_csv, "--assume", "unknown,estimated,independent")
+    argv = ("propagate", *words, kernels_csv, "--correlation", "unknown,estimated,independent")
     if figure == "budget":
         argv = (*argv[:-1], "estimated", "--run", "a")
     assert run(*argv, "--figure", f"{figure}={target}").code == 0
@@ -383,52 +383,52 @@ BAD = [
     (("k", "--run", "z"), "no row has run=z. Values of run: a, b, c"),
     (("k", "--where", "device=W"), "no row has device=W"),
     (("k", "--where", "device"), "--where takes KEY=VALUE"),
-    (("k", "--test", "k"), "--test is for propagate validate"),
-    (("k", "--leave-out", "device"), "--leave-out is for propagate validate"),
-    (("k", "--assume", "alike"), "assumption 'alike' is unknown. Assumptions: independent"),
-    (("k", "--assume", ""), "--assume takes names separated by commas, got ''"),
-    (("k", "--assume", "repeats,repeats"), "repeats is named twice"),
-    (("k", "--assume", "classes=0.1,classes=0.2"), "assumption 'classes' is given twice"),
-    (("k", "--assume", "classes=much"), "--assume classes=much: 'much' is not a number"),
-    (("k", "--assume", "classes=1.5"), "must be between 0 and 1, got 1.5"),
-    (("k", "--assume", "independent=0.5"), "independent takes no correlation, got 0.5"),
-    (("k", "--spread", "0.1", "--assume", "estimated"), "estimated needs an error model fitted"),
+    (("k", "--test", "k"), "--test needs propagate validate"),
+    (("k", "--leave-out", "device"), "--leave-out needs propagate validate"),
+    (("k", "--correlation", "alike"), "assumption 'alike' is unknown. Assumptions: independent"),
+    (("k", "--correlation", ""), "--correlation takes names separated by commas, got ''"),
+    (("k", "--correlation", "repeats,repeats"), "repeats is named twice"),
+    (("k", "--correlation", "classes=0.1,classes=0.2"), "assumption 'classes' is given twice"),
+    (("k", "--correlation", "classes=much"), "--correlation classes=much: 'much' is not a number"),
+    (("k", "--correlation", "classes=1.5"), "must be between 0 and 1, got 1.5"),
+    (("k", "--correlation", "independent=0.5"), "independent takes no correlation, got 0.5"),
+    (("k", "--spread", "0.1", "--correlation", "estimated"), "needs an error model"),
     (("k", "--spread=-0.1"), "spread of all classes must not be negative, got -0.1"),
     (("k", "--spread", "nan"), "spread of all classes must be a finite number, got nan"),
-    (("k", "--spread", "wide"), "'wide' is no fraction: write 5% or 0.05"),
+    (("k", "--spread", "wide"), "'wide' is not a fraction: write 5% or 0.05"),
     (("k", "--spread", "10%", "--kind", "absolute"), "--spread is in per cent, but errors of"),
     (("k", "--spread", "1", "--bias", "5%", "--kind", "absolute"), "--bias is in per cent, but"),
-    (("k", "--bias", "0.1"), "--bias goes with --spread"),
-    (("k", "--spread", "0.1", "--train", "k"), "errors come from one place, got --train and"),
+    (("k", "--bias", "0.1"), "--bias needs --spread"),
+    (("k", "--spread", "0.1", "--train", "k"), "give the errors in one way, got --train and"),
     (("k", "--kind", "percent"), "invalid choice: 'percent'"),
-    (("k", "--seed", "-1"), "is no seed"),
-    (("k", "--draws", "1000"), "--draws goes with --graph"),
-    (("k", "--precision", "0.01"), "--precision goes with --graph"),
-    (("k", "--assume", "matrix"), "--assume matrix needs --matrix FILE"),
-    (("k", "--assume", "matrix=0.5", "--matrix", "k"), "--matrix is for --assume matrix"),
-    (("k", "--matrix", "k"), "--matrix is for --assume matrix"),
-    (("k", "--assume", "matrix", "--matrix", "k"), "not a table of numbers separated by commas"),
-    (("k", "--errors", "nothing.csv"), "nothing.csv: there is no such file"),
+    (("k", "--seed", "-1"), "is not a seed"),
+    (("k", "--draws", "1000"), "--draws needs --graph"),
+    (("k", "--precision", "0.01"), "--precision needs --graph"),
+    (("k", "--correlation", "matrix"), "--correlation matrix needs --matrix FILE"),
+    (("k", "--correlation", "matrix=0.5", "--matrix", "k"), "--matrix is for --correlation"),
+    (("k", "--matrix", "k"), "--matrix is for --correlation matrix"),
+    (("k", "--correlation", "matrix", "--matrix", "k"), "not a table of numbers separated by"),
+    (("k", "--errors", "nothing.csv"), "nothing.csv: no such file"),
     (("k", "--graph", "nothing.json"), "nothing.json"),
     (("k", "--figure", "bands"), "--figure takes bands=FILE or budget=FILE, got 'bands'"),
     (("k", "--figure", "pit=a.svg"), "--figure takes bands=FILE or budget=FILE"),
-    (("k", "--figure", "bands=a.txt"), "the suffix says how it is written"),
+    (("k", "--figure", "bands=a.txt"), "the suffix sets the format"),
     (("k", "-o", "out.xlsx"), "cannot tell the format"),
     (("k", "-o", "nowhere/out.csv"), "cannot be written"),
-    (("k", "-o", "k"), "would overwrite a file that is read"),
-    (("validate", "k", "-o", "k"), "would overwrite a file that is read"),
+    (("k", "-o", "k"), "would overwrite an input"),
+    (("validate", "k", "-o", "k"), "would overwrite an input"),
     (("validate", "k", "--run", "a"), "propagate validate does not take --run"),
     (("validate", "k", "--spread", "0.1"), "propagate validate does not take --spread"),
     (("validate", "k", "--errors", "k"), "propagate validate does not take --errors"),
     (("validate", "k", "--graph", "g"), "propagate validate does not take --graph"),
     (("validate", "k", "--draws", "1000"), "propagate validate does not take --draws"),
-    (("validate", "k", "--assume", "matrix"), "does not take the assumption matrix"),
+    (("validate", "k", "--correlation", "matrix"), "does not take the assumption matrix"),
     (("validate", "--train", "k"), "--train and --test go together"),
     (("validate", "--test", "k"), "--train and --test go together"),
-    (("validate", "k", "--train", "k", "--test", "k"), "there is no other table, got"),
+    (("validate", "k", "--train", "k", "--test", "k"), "replace TABLE: leave out"),
     (("validate", "k", "--leave-out", "colour"), "no column 'colour'"),
-    (("validate", "k", "--leave-out", "kernel"), "kernel is not the same in all kernels of run"),
-    (("validate", "k", "--where", "run=a"), "device has the one value 'X'"),
+    (("validate", "k", "--leave-out", "kernel"), "kernel differs within run"),
+    (("validate", "k", "--where", "run=a"), "device has only the value 'X'"),
     (("validate", "nothing.csv"), "nothing.csv: no such file"),
     (("validate", "a\nb.csv"), "a\\nb.csv: no such file"),
 ]  # fmt: skip
@@ -472,14 +472,14 @@ def test_bad_usage_is_one_line_and_exit_2(
              "edges": []},
             "'e1'",
         ),
-        ({"node": "kernel", "name": "nope"}, "no kernel or quantity is called 'nope'. Kernels: g"),
+        ({"node": "kernel", "name": "nope"}, "no kernel or quantity is named 'nope'. Kernels: g"),
         ({"node": "kernel", "name": "gemm", "count": 1.5}, "whole number of at least 1, got 1.5"),
         ({"node": "kernel", "name": "gemm", "count": 0}, "whole number of at least 1, got 0"),
         ({"node": "repeat", "child": GEMM, "count": -2}, "whole number of at least 1, got -2"),
         ({"node": "queue", "service": GEMM, "arrival_rate": -1}, "arrival_rate"),
         ({"node": "quantity", "name": "q", "value": 1, "spread": -0.1}, "spread"),
         ({"node": "star", "child": GEMM}, "star"),
-        ("no json", "no strict JSON"),
+        ("no json", "is not strict JSON"),
         ({"a": 1}, "format"),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -499,10 +499,10 @@ def test_bad_graphs_are_named(
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1,0.9,-0.9\n0.9,1,0.9\n-0.9,0.9,1\n", "nearest_correlation(matrix) gives the nearest"),
+        ("1,0.9,-0.9\n0.9,1,0.9\n-0.9,0.9,1\n", "Use nearest_correlation(matrix)"),
         ("1,1.5\n1.5,1\n", "must be in [-1, 1], got (1, 2) = 1.5"),
         ("1,0.5\n0.4,1\n", "must be symmetric"),
-        ("1,0.5,0\n0.5,1,0\n0,0,1\n", "has 3 rows, run 'a' has 2 kernels"),
+        ("1,0.5,0\n0.5,1,0\n0,0,1\n", "has 3 rows, but run 'a' has 2 kernels"),
         ("1,0.5\n", "must be a square matrix"),
         ("gemm,soft\n1,0\n0,1\n", "not a table of numbers separated by commas"),
         ("1,nan\nnan,1\n", "must be finite"),
@@ -514,7 +514,7 @@ def test_bad_matrices_are_named(
 ) -> None:
     path = written("matrix.csv", text)
     argv = ("propagate", kernels_csv, "--run", "a", "--spread", "0.1")
-    ran = run(*argv, "--assume", "matrix", "--matrix", path)
+    ran = run(*argv, "--correlation", "matrix", "--matrix", path)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
     assert len(ran.err.splitlines()) == 1
@@ -524,9 +524,9 @@ def test_bad_matrices_are_named(
     ("text", "message"),
     [
         ("kernel_class,spread\nLinear,-0.1\n", "spread must be a number that is not negative"),
-        ("kernel_class,spread\nLinear,0.1\nLinear,0.2\n", "class 'Linear' is named twice"),
+        ("kernel_class,spread\nLinear,0.1\nLinear,0.2\n", "class 'Linear' occurs twice"),
         ("kernel_class,bias\nLinear,0.1\n", "no column 'spread'"),
-        ("kernel_class,spread\nLinear,0.1\n", "no error is known of kernel class 'Softmax'"),
+        ("kernel_class,spread\nLinear,0.1\n", "no error for kernel class 'Softmax'"),
         ("kernel_class,spread\n,0.1\n", "kernel_class is missing in line 2"),
     ],
 )
@@ -538,6 +538,7 @@ def test_bad_errors_are_named(
     assert message in ran.err
 
 
+@pytest.mark.extras
 def test_a_figure_that_cannot_be_drawn_leaves_nothing(
     run: Run, kernels_csv: Path, written: Any, tmp_path: Path
 ) -> None:
@@ -565,12 +566,21 @@ def test_units_of_two_tables_are_not_mixed(run: Run, kernels_csv: Path, written:
     new = written("new.csv", "kernel,kernel_class,predicted,unit\ng,Linear,3.0,us\n")
     ran = run("propagate", new, "--train", "neusight-kernels")
     assert ran.code == 2
-    assert "new.csv: the kernels are in us, the errors were fitted to times in ms" in ran.err
+    assert "new.csv: the kernels are in us, but the errors were fitted to times in ms" in ran.err
 
 
 @pytest.mark.extras
 def test_bounds_have_no_distribution_to_draw(run: Run, kernels_csv: Path) -> None:
     pytest.importorskip("matplotlib")
-    ran = run("propagate", "validate", kernels_csv, "--assume", "unknown", "--figure", "pit=a.svg")
+    chosen = ("--correlation", "unknown", "--figure", "pit=a.svg")
+    ran = run("propagate", "validate", kernels_csv, *chosen)
     assert ran.code == 2
     assert "no distribution to draw" in ran.err
+
+
+def test_the_old_name_of_an_option_warns(run: Run, kernels_csv: Path) -> None:
+    old = run("propagate", kernels_csv, "--spread", "10%", "--assume", "independent", "--json")
+    new = run("propagate", kernels_csv, "--spread", "10%", "--correlation", "independent", "--json")
+    assert old.out == new.out
+    assert old.err == "errcomp: warning: --assume is now --correlation\n"
+    assert "--assume" not in run("propagate", "--help").out

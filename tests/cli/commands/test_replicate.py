@@ -45,7 +45,7 @@ def test_a_name_without_suffix_is_a_folder_and_the_count_is_printed(
 ) -> None:
     ran = run("replicate", "survey", "-o", tmp_path / "survey")
     assert (ran.code, written) == (0, [tmp_path / "survey"])
-    assert f"wrote {tmp_path / 'survey'}: 44 files; begin with its README.md" in ran.err
+    assert f"wrote {tmp_path / 'survey'}: 44 files; start with its README.md" in ran.err
     assert "no figures: drawing figures needs matplotlib" in ran.err
     assert ran.out.startswith("Cells by status\n")
     (tmp_path / "v1.0").mkdir()  # a folder that exists may have a dot in its name

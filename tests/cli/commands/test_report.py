@@ -23,17 +23,19 @@ def table(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.core
 def test_a_table_is_audited(run: Run, table: Path, tmp_path: Path) -> None:
     target = tmp_path / "page.html"
     ran = run("report", table, "-o", target)
     assert (ran.code, ran.out) == (0, "")
     assert ran.err.endswith(f"wrote {target}\n")
     text = target.read_text(encoding="utf-8")
-    assert "Is the claimed accuracy true?" in text
+    assert "Does the claimed accuracy hold?" in text
     audited = run("audit", table, "--json").json
     assert f"{100 * audited['overall'][0]['mape']:.2f} %" in text
 
 
+@pytest.mark.core
 def test_documents_and_tables_share_a_page(run: Run, table: Path, tmp_path: Path) -> None:
     for name, argv in (
         ("audit", ("audit", table, "--claim", "5%")),
@@ -55,6 +57,7 @@ def test_documents_and_tables_share_a_page(run: Run, table: Path, tmp_path: Path
     assert run("report", *names, table, "-o", tmp_path / "again.html").code == 0
 
 
+@pytest.mark.core
 def test_a_page_of_a_document_is_that_of_the_command(run: Run, table: Path, tmp_path: Path) -> None:
     run("metrics", table, "--by", "device", "-o", tmp_path / "m.json")
     run("metrics", table, "--by", "device", "-o", tmp_path / "direct.html")
@@ -73,7 +76,7 @@ def test_a_page_of_a_document_is_that_of_the_command(run: Run, table: Path, tmp_
         (("none.csv", "-o", "page.html"), "none.csv: no such file"),
         (("pairs.csv", "-o", "no/page.html"), "no/page.html: cannot be written"),
         (("bad.json", "-o", "page.html"), "bad.json: "),
-        (("pairs.csv", "page.html", "-o", "page.html"), "would overwrite a file that is read"),
+        (("pairs.csv", "page.html", "-o", "page.html"), "would overwrite an input"),
     ],
 )
 def test_bad_input_is_one_line_and_writes_nothing(
@@ -95,6 +98,7 @@ def test_bad_input_is_one_line_and_writes_nothing(
     assert sorted(path.name for path in Path.cwd().iterdir()) == before
 
 
+@pytest.mark.core
 def test_without_matplotlib_a_page_has_its_tables_and_says_so(
     run: Run, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,7 +118,7 @@ def test_every_command_writes_a_page(run: Run, tmp_path: Path) -> None:
 
 
 def test_tables_to_paste(run: Run, table: Path) -> None:
-    assert run("metrics", table, "--format", "md").out.startswith("**Error figures of ")
+    assert run("metrics", table, "--format", "md").out.startswith("**Error metrics of ")
     assert "\\begin{tabular}" in run("metrics", table, "--format", "tex").out
     rows = run("metrics", table, "--by", "device", "--format", "csv").out.splitlines()
     assert rows[0].startswith("device,n,mape,")
@@ -143,6 +147,7 @@ def test_two_spellings_of_one_file_are_one(run: Run, table: Path) -> None:
     assert not (table.parent / "x.html").exists()
 
 
+@pytest.mark.core
 def test_each_result_names_its_own_input(run: Run, table: Path, tmp_path: Path) -> None:
     run("metrics", table, "-o", tmp_path / "m.json")
     target = tmp_path / "page.html"
@@ -176,15 +181,17 @@ def _piped(argv: list[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
     )
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("name", ["-", "/dev/stdin"])
 def test_a_document_may_come_through_standard_input(
     document: bytes, tmp_path: Path, name: str
 ) -> None:
     done = _piped([name, "-o", str(tmp_path / "x.html")], document)
     assert (done.returncode, done.stderr.decode()) == (0, f"wrote {tmp_path / 'x.html'}\n")
-    assert "Error figures of " in (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert "Error metrics of " in (tmp_path / "x.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.core
 def test_a_document_may_come_through_a_named_pipe(
     run: Run, document: bytes, tmp_path: Path
 ) -> None:
@@ -195,15 +202,16 @@ def test_a_document_may_come_through_a_named_pipe(
     ran = run("report", pipe, "-o", tmp_path / "x.html")
     writer.join(10)
     assert (ran.code, ran.err) == (0, f"wrote {tmp_path / 'x.html'}\n")
-    assert "Error figures of " in (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert "Error metrics of " in (tmp_path / "x.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("argv", "data", "message"),
     [
         (["-"], b"", "/dev/stdin: is empty. "),
-        (["-"], b"device,predicted,measured\nA,1,2\n", "a table is given as a file."),
-        (["-", "/dev/stdin"], b"{}", "/dev/stdin is named twice, but what comes through a pipe "),
+        (["-"], b"device,predicted,measured\nA,1,2\n", "a table as a file."),
+        (["-", "/dev/stdin"], b"{}", "/dev/stdin is named twice, but a pipe "),
     ],
 )
 def test_what_cannot_come_through_a_pipe_is_refused(
@@ -215,6 +223,7 @@ def test_what_cannot_come_through_a_pipe_is_refused(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.core
 def test_closed_standard_input_is_told(tmp_path: Path) -> None:
     target = tmp_path / "x.html"
     done = subprocess.run(
