@@ -3,9 +3,9 @@
 Run: python benchmarks/bench_clusters.py [--quick] [-o FOLDER]
 
 The embedded table: 146 configurations in 24 groups of model, mode and batch, 9,999 resamples. By
-hand: NumPy draws clusters and puts their rows together, resample by resample, as is done most
-often; and sums by cluster drawn all at once. wildboottest tests one value where errcomp gives an
-interval; it is what there is for clusters.
+hand, in two ways: NumPy draws clusters and concatenates their rows, resample by resample, which is
+the most common way; or draws sums by cluster all at once. wildboottest tests a single value where
+errcomp gives an interval; no other package resamples clusters.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def embedded() -> Sample:
 
 
 def made(clusters: int) -> Sample:
-    """Return six pairs in each of so many clusters."""
+    """Return six pairs in each of a number of clusters."""
     rng = np.random.default_rng(2)
     code = np.repeat(np.arange(clusters), 6)
     measured = np.exp(rng.standard_normal(len(code)))

@@ -28,7 +28,7 @@ RUNS = 87
 
 def kernels() -> tuple[Kernels, dict[str, Any]]:
     """Return the embedded table, and its log-ratios for the peer."""
-    table = ec.datasets.load_kernels("neusight-kernels")
+    table = ec.datasets.load("neusight-kernels")
     p, m = table.predicted, table.measured
     known = np.isfinite(p) & np.isfinite(m) & (p > 1e-6) & (m > 0)
     given = {"y": np.log(m / np.where(known, p, 1))[known], "size": np.log(p[known])}
@@ -68,7 +68,7 @@ def runs() -> dict[str, Any]:
 def bayesian(data: dict[str, Any], draws: int) -> Callable[[], None]:
     def work() -> None:
         # Few draws mix too little to pass all diagnostics, which are not what is timed.
-        model = BayesianResidual(draws=draws, tune=1000, chains=4, cores=2, check="ignore")
+        model = BayesianResidual(draws=draws, tune=1000, chains=4, n_jobs=2, check="ignore")
         model.fit(data["x"], data["y"], device=data["device"], model=data["model"])
 
     return work

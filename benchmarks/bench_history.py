@@ -96,7 +96,7 @@ def measure(question: asking.Question) -> None:
         "the same with bounds of the median", "series", lambda n: curve(n, bounds=True), sizes[:-1]
     )
     question.grows("Weibull law with bounds of the median", "series", law, sizes[:-1])
-    history = ec.datasets.load_history("ort-releases").where({"level": ["kernel"]})
+    history = ec.datasets.load("ort-releases").where({"level": ["kernel"]})
     seconds = question.alone(lambda: ec.half_life(history, by="kernel_class", cluster="model"))
     question.note("half-lives of 150 operators at 35 releases, all methods", seconds, "s")
 
@@ -105,7 +105,6 @@ if __name__ == "__main__":
     asking.ask(
         "history",
         "History fit",
-        "Until which release do half of the series hold, from the releases between which each "
-        "expired?",
+        "What is the median survival of the series, from the releases between which each expired?",
         measure,
     )

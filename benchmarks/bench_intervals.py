@@ -3,8 +3,8 @@
 Run: python benchmarks/bench_intervals.py [--quick] [-o FOLDER]
 
 9,999 resamples of 2,000 and 20,000 pairs. Memory is the peak that the resampling itself allocates,
-beside the pairs. SciPy has no studentised bootstrap: its percentile and BCa stand beside ours by
-the same methods, and beside the studentised one.
+without the pairs. SciPy has no studentised bootstrap: its percentile and BCa intervals are compared
+with ours by the same methods, and with our studentised one.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def by_hand(n: int, resamples: int = RESAMPLES) -> Callable[[], list[float]]:
 
 
 def others() -> dict[str, dict[str, object]]:
-    """Return what else is resampled 9,999 times, by what it is."""
+    """Return the other cases that are resampled 9,999 times, by name."""
     clusters = np.arange(2_000) // 20
     return {
         "WAPE": {"method": "bootstrap-t"},

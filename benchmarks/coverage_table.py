@@ -1,22 +1,22 @@
-"""How often do the intervals cover the truth? Prints the tables of docs/intervals.md.
+"""How often do the intervals cover the truth? Makes the tables of docs/intervals.md.
 
 Draws samples from populations whose figures are known, makes each interval and counts how often it
-contains the truth. The constants of errcomp/metrics/intervals/_coverage.py come last.
+contains the truth. Stored in docs/results/coverage.json; `python docs/sources.py` puts the tables
+into the page. The constants of errcomp/metrics/intervals/_coverage.py are printed last.
 
-    python benchmarks/coverage_table.py --jobs 2
+    python benchmarks/coverage_table.py --resamples 199 --jobs 2
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
-import time
 from collections.abc import Callable, Iterable
 from functools import cache
 from multiprocessing import Pool
 from typing import NamedTuple
 
 import numpy as np
+import stored
 from scipy import special, stats
 
 from errcomp.metrics import figure
@@ -389,7 +389,6 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     args = parser.parse_args()
     rest = (args.reps, args.resamples, args.seed)
-    start = time.perf_counter()
     means = [(f, w, n, *rest) for f in SMOOTH for w in LOG_NORMAL for n in sizes_of(f)]
     means += [("mape", law, n, *rest) for law in OTHER | RARE for n in SIZES]
     groups = [(f, d, g, *rest) for f in SMOOTH for d in DESIGNS for g in CLUSTERS]
@@ -400,20 +399,14 @@ def main() -> None:
         + [("quantile", c) for c in cases if c[0] >= 0.5]
         for g in CLUSTERS
     ]
-    with Pool(args.jobs) as pool:
+    facts = {"seed": args.seed, "samples": args.reps, "resamples": args.resamples}
+    with stored.printed("coverage", **facts), Pool(args.jobs) as pool:
         by_pairs = run(pool, of_means, means)
         by_clusters = run(pool, of_clusters, groups)
         by_counts = run(pool, of_counts_in_clusters, counts)
-    print(
-        f"Nominal {LEVEL:.0%}, {args.reps:,} samples per number (standard error "
-        f"{np.sqrt(LEVEL * (1 - LEVEL) / args.reps):.4f}), "
-        f"{args.resamples:,} resamples each, "
-        f"seed {args.seed}, {datetime.date.today().isoformat()}, "
-        f"{time.perf_counter() - start:.0f} s on {args.jobs} processes.\n"
-    )
-    print_means(by_pairs)
-    print_clusters(by_clusters)
-    print_counts(by_counts)
+        print_means(by_pairs)
+        print_clusters(by_clusters)
+        print_counts(by_counts)
     print_code(by_pairs, by_clusters, by_counts)
 
 

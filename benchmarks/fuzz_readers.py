@@ -2,10 +2,10 @@
 
     python benchmarks/fuzz_readers.py --seconds 600 --keep tests/data/fuzz
 
-Needs atheris in the environment (it instruments errcomp.readers; it is no dependency of errcomp).
-Every input is a file of its own; each format that recognises it reads it. An exception that is not
-errcomp's, more than 5 seconds, or more memory than 512 MiB stops the run: the input is kept in the
-folder of --keep, which tests/readers/test_fuzz.py replays.
+Needs atheris in the environment (it instruments errcomp.readers; errcomp does not depend on it).
+Every input is one file, read by each format that recognises it. The run stops at an exception that
+is not errcomp's, after more than 5 seconds, or above 512 MiB of memory. The input is then kept in
+the folder of --keep, and tests/readers/test_fuzz.py replays it.
 """
 
 from __future__ import annotations

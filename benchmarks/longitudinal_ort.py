@@ -100,7 +100,7 @@ def built_on(folder: Path, version: str) -> date:
 
 
 def write_models(folder: Path, protocol: Protocol) -> dict[str, dict[str, Any]]:
-    """Write the networks and return what is known of them."""
+    """Write the networks and return their descriptions."""
     found = {}
     for built in ort_models.all_models(smallest=protocol.smallest_only):
         if built.name in LEFT_OUT:

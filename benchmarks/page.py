@@ -31,28 +31,29 @@ QUESTIONS = {
 
 _HEAD = """# Benchmarks
 
-How long errcomp takes, beside what else does the same. One script a question in `benchmarks/`; this
-page is made from their results, `benchmarks/results/*.json`, by `benchmarks/page.py`. To repeat it:
+How long errcomp takes, compared with other tools for the same task. Each question has a script in
+`benchmarks/`; `benchmarks/page.py` makes this page from their results, `benchmarks/results/*.json`.
+To repeat it:
 
     make benchmarks                              # all but the files larger than memory
     make benchmarks-disk                         # these
     python benchmarks/bench_grouped.py --quick   # one of them, on a smaller case
 
-* Both sides run in turn (ours, peer, ours, peer, …) in one run, so that what else the machine does
-  slows both. **Ratio** is the median over neighbours of our seconds by the peer's: below 1 errcomp
-  is faster. In brackets: a 95 % interval of that median, or of fewer than six the least and the
-  largest.
-* Peers of another environment (`benchmarks/peers/`) are live processes that wait while it is not
-  their turn. Imports and the making of data are not timed. The numerics have one thread on both
-  sides; Polars, pandas and DuckDB decide for themselves.
-* **Difference**: the largest relative one between what both sides returned, where that should be
-  the same. Simulated and resampled figures differ by their noise.
-* **Growth**: the seconds at growing sizes. A slope of 1 is linear, of 0 flat; it is fitted to the
-  logarithms of all sizes, so that what a call costs in any case makes it smaller.
+* Runs are interleaved (ours, peer, ours, peer, …), so that background load affects both sides
+  equally. **Ratio** is our seconds divided by the peer's, the median over neighbouring runs: below
+  1 errcomp is faster. In brackets: a 95 % interval of that median; with fewer than six runs, the
+  smallest and the largest ratio.
+* Peers of another environment (`benchmarks/peers/`) are live processes that wait for their turn.
+  Imports and the preparation of data are not timed. The numerics use one thread on both sides;
+  Polars, pandas and DuckDB choose their own number.
+* **Difference**: the largest relative difference between the results of both sides, where they
+  should agree. Simulated and resampled results differ by their noise.
+* **Growth**: the seconds at growing sizes. A slope of 1 is linear, of 0 constant. It is fitted to
+  the logarithms of all sizes, so a fixed cost per call makes it smaller.
 
-Whether a change made errcomp slower is watched apart: `make watch` times small cases beside the
-same by hand (seconds of CPU, ratios only, so that machines compare), holds them against errcomp's
-own history (`benchmarks/history.csv`), and has `errcomp halflife check` tell a change from noise.
+`make watch` checks whether a change made errcomp slower. It times small cases and the same work by
+hand (seconds of CPU, ratios only, so that machines are comparable), and compares them with
+errcomp's own history (`benchmarks/history.csv`) by `errcomp halflife check`.
 """
 
 
@@ -104,7 +105,7 @@ def compared(cases: list[dict[str, Any]]) -> str:
 
 
 def grown(one: dict[str, Any]) -> str:
-    """Return a sentence of how the cost of one case grows."""
+    """Return a sentence on how the cost of a case grows."""
     sizes = zip(one["sizes"], one["seconds"], strict=True)
     text = ", ".join(f"{n:,}: {seconds(s)}" for n, s in sizes)
     fit = one["fit"]
@@ -124,11 +125,11 @@ def held(targets: list[dict[str, Any]]) -> str:
         ]
         for one in targets
     ]
-    return table(["Asked for", "Found", "At most", "Met"], rows, left=1)
+    return table(["Target", "Measured", "At most", "Met"], rows, left=1)
 
 
 def section(found: dict[str, Any]) -> str:
-    """Return what is said of one question."""
+    """Return the section on a question."""
     machine, script = found["machine"], QUESTIONS[found["question"]]
     parts = [f"## {found['title']}", found["asked"], compared(found["cases"])]
     if found["growth"]:
@@ -137,7 +138,7 @@ def section(found: dict[str, Any]) -> str:
         parts.append(held(found["targets"]))
     if found["notes"]:
         notes = [f"{one['what']} {number(one['found'])} {one['unit']}" for one in found["notes"]]
-        parts.append("Beside that: " + "; ".join(notes) + ".")
+        parts.append("Also measured: " + "; ".join(notes) + ".")
     if found["missing"]:
         said = [f"* {one['case']}: {one['peer']}: {one['reason']}" for one in found["missing"]]
         parts.append("\n".join(["Not compared:", "", *said]))

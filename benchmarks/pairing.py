@@ -1,12 +1,12 @@
 """Compare a framework's releases with one of them, the anchor, two live processes at a time.
 
-A piece of about a minute has two processes on one pinned core, one per release, which run the same
-models slice by slice in turn (see `slices`; the script of a side is given). What drifts (the
-clock, neighbours, the hour) meets both alike. The process that is started first may be slower
-(where memory decides, by up to a fifth), so that each release comes first in some pieces. What else
-differs between processes is averaged over pieces: three for each release, in an order drawn anew
-in each of three rounds. At the start, in the middle and at the end there are pieces in which both
-are the anchor: they show what the protocol itself adds.
+A piece of about a minute has two processes on one pinned core, one per release. Both run the same
+models slice by slice in turn (see `slices`; the script of a side is given), so that drift of the
+clock or of other load affects both equally. The process that starts first may be slower (by up to a
+fifth if memory is the limit), so each release comes first in some pieces. Other differences between
+processes are averaged over pieces: three for each release, in a random order in each of three
+rounds. In some pieces at the start, in the middle and at the end, both processes are the anchor:
+they show the noise of the protocol itself.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Side:
             json.dumps({**job, "folder": str(self.folder), "out": str(self.out)}), encoding="utf-8"
         )
         self.said = (self.folder / "stderr.txt").open("w+")
-        # As in `collecting`: memory is kept, or every run would fetch it anew.
+        # As in `collecting`: memory is kept, otherwise every run would allocate it again.
         kept = {"MALLOC_MMAP_THRESHOLD_": "33554432", "MALLOC_TRIM_THRESHOLD_": "4294967295"}
         self.process = subprocess.Popen(
             [sys.executable, str(Path(__file__).with_name(script)), str(file)],

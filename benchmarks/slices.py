@@ -53,7 +53,7 @@ class Session(ABC):
     slices : list of ndarray of float, shape (runs,)
         Time of each run in µs, NaN where it was disturbed; the first slices warmed up.
     waits : bool
-        Does a run wait for another device: then nothing tells whether it was disturbed.
+        Whether a run waits for another device; disturbed runs cannot be recognised then.
     """
 
     waits = False

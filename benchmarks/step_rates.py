@@ -1,8 +1,8 @@
 """Critical values of the step test by simulation: makes errcomp/halflife/step_null.json.
 
-Series of normal noise without a step are scanned like any other; the table keeps upper quantiles
-of what stands out most. One row for each number of values and share of the degrees of freedom that
-the series itself has (1: noise unknown; 0: noise known exactly).
+Series of normal noise without a step are scanned like any other; the table keeps upper quantiles of
+the largest evidence. It has one row per number of values and share of the degrees of freedom that
+comes from the series itself (1: noise unknown; 0: noise known exactly).
 
     python benchmarks/step_rates.py make 2      # all lengths for steps of two versions at least
     python benchmarks/step_rates.py rates       # false alarms under other noise, and power

@@ -1,8 +1,8 @@
-"""Pairs of timed runs, ratios with intervals, and how cost grows: what every benchmark shares.
+"""Pairs of timed runs, ratios with intervals, and growth of cost: common parts of all benchmarks.
 
-Both sides run in turn (ours, peer, ours, peer, …), so that what else the machine does slows both;
-what counts is the median of the ratios of neighbours. A peer of another environment is a live
-process that waits while it is not its turn. Imports and the making of data are not timed.
+Runs are interleaved (ours, peer, ours, peer, …), so that background load affects both sides
+equally. The result is the median ratio of neighbouring runs. A peer of another environment is a
+live process that waits for its turn. Imports and the preparation of data are not timed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from scipy import stats
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 Work = Callable[[], object]
-#: Runs work once and returns the seconds and what came out.
+#: Runs work once and returns the seconds and the result.
 Timed = Callable[[], tuple[float, Any]]
 
 
 def machine() -> dict[str, Any]:
-    """Return what of this machine a time depends on; nothing that names it."""
+    """Return the properties of this machine that times depend on, without its name."""
     model = platform.processor() or platform.machine()
     cpus = Path("/proc/cpuinfo")
     if cpus.exists():
@@ -46,20 +46,20 @@ def machine() -> dict[str, Any]:
 
 
 def timed(work: Work, clock: Callable[[], float] = time.perf_counter) -> Timed:
-    """Time work of this process; what is short is done several times over."""
+    """Time work of this process; short work is repeated several times."""
     return repeated(work, clock)
 
 
 def in_turn(sides: Sequence[Timed], runs: int, budget: float) -> tuple[np.ndarray, list[Any]]:
-    """Run all sides in turn; return seconds, shape (runs, sides), and what each returned first.
+    """Interleave runs of all sides; return seconds, shape (runs, sides), and each first result.
 
-    After one round that is not counted, unless it took longer than the budget (seconds), there are
-    three at least; no more of them begin once the budget is spent.
+    The first round is a warm-up and counts only if it took longer than the budget (seconds). At
+    least three rounds count; no further round begins after the budget is spent.
     """
     begun = time.perf_counter()
     first = [side() for side in sides]
     rounds: list[list[float]] = []
-    # What takes that long is no quicker when it is warm.
+    # Such long work does not become faster by a warm-up.
     if time.perf_counter() - begun > budget:
         rounds.append([seconds for seconds, _ in first])
     begun = time.perf_counter()
@@ -70,9 +70,9 @@ def in_turn(sides: Sequence[Timed], runs: int, budget: float) -> tuple[np.ndarra
 
 
 def middle(values: np.ndarray) -> tuple[float, float, float]:
-    """Return the median, and the values that hold it between them in 95 % of cases or more.
+    """Return the median, and the two values that enclose it with a probability of at least 95 %.
 
-    Of fewer than six values no two do: then the least and the largest.
+    With fewer than six values: the smallest and the largest.
     """
     ordered = np.sort(values)
     place = int(max(stats.binom.ppf(0.025, len(ordered), 0.5) - 1, 0))
@@ -80,7 +80,7 @@ def middle(values: np.ndarray) -> tuple[float, float, float]:
 
 
 def slope(sizes: Sequence[float], seconds: Sequence[float]) -> dict[str, float] | None:
-    """Fit log seconds to log size, 1 being linear, with a 95 % interval; from three sizes on."""
+    """Fit log seconds to log size (1 is linear), with a 95 % interval; needs three sizes."""
     if len(sizes) < 3:
         return None
     found = stats.linregress(np.log(sizes), np.log(seconds))
@@ -89,7 +89,7 @@ def slope(sizes: Sequence[float], seconds: Sequence[float]) -> dict[str, float] 
 
 
 def rounded(value: Any, digits: int = 4) -> Any:
-    """Round all floats of a document to so many digits."""
+    """Round all floats of a document to a number of digits."""
     if isinstance(value, dict):
         return {name: rounded(one, digits) for name, one in value.items()}
     if isinstance(value, list | tuple):

@@ -141,7 +141,7 @@ def name_of(signature: str) -> str:
     """
     name = signature.replace("(anonymous namespace)::", "")
     name = re.sub(r"^(void|std::enable_if<.*?>::type) ", "", name)
-    # Kernels of one template are told apart by what it is filled with.
+    # The arguments of a template distinguish its kernels.
     if found := re.match(r"cutlass\S*::Kernel\d*<(\w+)", name):
         return found[1]
     return re.split(r"[<(]", name)[0].strip()

@@ -1,22 +1,23 @@
-"""How often does an audit call a true claim wrong? Prints the second part of docs/intervals.md.
+"""How often does an audit call a true claim wrong? Makes the second part of docs/intervals.md.
 
-Draws tables of pairs whose errors are shared by models, by devices or by both, claims exactly the
-MAPE of the population, and judges that claim as an audit does: false verdicts, refusals, coverage,
-width, and how often a claim of half the error would be found overstated.
+Draws tables of pairs whose errors are correlated within models, devices or both, claims exactly the
+MAPE of the population, and evaluates that claim as an audit does. Reports false verdicts, refusals,
+coverage, width, and how often a claim of half the error is found overstated. Stored in
+docs/results/verdicts.json; `python docs/sources.py` puts the table into the page.
 
-    python benchmarks/verdict_table.py --reps 400 --jobs 2
+    python benchmarks/verdict_table.py --reps 300 --jobs 2
 """
 
 from __future__ import annotations
 
 import argparse
-import datetime
 import math
 from collections.abc import Callable
 from multiprocessing import Pool
 from typing import Any, NamedTuple
 
 import numpy as np
+import stored
 
 import errcomp as ec
 from errcomp.claims.auditing import AUDIT_FIGURES
@@ -34,12 +35,12 @@ class Design(NamedTuple):
 
 
 def clusters(*sizes: int, key: str = "model") -> dict[str, Array]:
-    """One key, of which each value has so many pairs."""
+    """Return one key, with a number of pairs for each value."""
     return {key: np.repeat(np.arange(len(sizes)), sizes)}
 
 
 def crossed(models: int, devices: int, repeats: int = 1) -> dict[str, Array]:
-    """Every model on every device, in so many configurations each."""
+    """Return every model on every device, each in a number of configurations."""
     model = np.repeat(np.arange(models), devices * repeats)
     return {"model": model, "device": np.tile(np.repeat(np.arange(devices), repeats), models)}
 
@@ -170,21 +171,20 @@ def main() -> None:
         for icc in ICC
         if icc or law != "scale"
     ]
-    with Pool(args.jobs) as pool:
-        found = dict(pool.imap(outcome, jobs))
-    print(
-        f"{args.reps:,} audits per row, seed {args.seed}, {datetime.date.today().isoformat()}; "
-        f"standard error of 5 %: {100 * math.sqrt(0.05 * 0.95 / args.reps):.1f} points.\n"
-    )
-    print(
-        "| design | law | ICC | overstated | understated | not verifiable | covered | width "
-        "| bound / truth | power |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
-    )
-    for (which, law, icc), one in found.items():
-        shares = [f"{100 * v:.1f}" for v in one[:4]]
-        ratios = [f"{v:.3g}" for v in one[4:6]]
-        cells = [DESIGNS[which].name, law, f"{icc}", *shares, *ratios, f"{100 * one.power:.0f}"]
-        print("| " + " | ".join(cells) + " |")
+    with stored.printed("verdicts", seed=args.seed, samples=args.reps) as values:
+        with Pool(args.jobs) as pool:
+            found = dict(pool.imap(outcome, jobs))
+        values["called_wrong"] = max(one.over + one.under for one in found.values())
+        print(
+            "| design | law | ICC | overstated | understated | not verifiable | covered | width "
+            "| bound / truth | power |\n|---|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+        )
+        for (which, law, icc), one in found.items():
+            shares = [f"{100 * v:.1f}" for v in one[:4]]
+            ratios = [f"{v:.3g}" for v in one[4:6]]
+            name = DESIGNS[which].name
+            cells = [name, law, f"{icc}", *shares, *ratios, f"{100 * one.power:.0f}"]
+            print("| " + " | ".join(cells) + " |")
 
 
 if __name__ == "__main__":

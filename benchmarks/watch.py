@@ -1,15 +1,16 @@
-"""Did errcomp become slower? Its own ratios in its own history of validations, and its own gate.
+"""Did errcomp become slower? The history of its own ratios, checked by its own gate.
 
-Run: python benchmarks/watch.py             compare with the reference; ends with 1 if slower
+Run: python benchmarks/watch.py             compare with the reference; exit code 1 if slower
      python benchmarks/watch.py --record    measure a new reference, into history.csv
 
-Each case is timed beside the same done by hand with NumPy, SciPy, Polars or the standard library,
-in turn, in one process, in seconds of CPU: machines compare, and other jobs hardly count. A series
-is a case, a repeat the median ratio of one run through all of them. `errcomp halflife check` tells
-a shift between versions from the scatter of repeats, which is that of runs some minutes apart, not
-of neighbours. The prediction of a ratio is a hundredth of what it was when first recorded: slower
-is further from it, faster nearer, so that the gate raises its alarm for slower alone. What raised
-one is measured once more before it counts, and judged by both.
+Each case is timed together with the same work by hand (NumPy, SciPy, Polars or the standard
+library). Runs are interleaved in one process and timed in seconds of CPU, so that ratios of
+different machines are comparable and other jobs hardly matter. A series is a case; a repeat is its
+median ratio in one run of all cases. `errcomp halflife check` distinguishes a shift between
+versions from the scatter of repeats, which are some minutes apart. The prediction of a ratio is a
+hundredth of its first value: a slower ratio has a larger error and a faster one a smaller error, so
+the gate raises alarms for slower ratios only. An alarm is measured again, and both measurements
+decide.
 """
 
 from __future__ import annotations
@@ -31,29 +32,29 @@ HISTORY = Path(__file__).parent / "history.csv"
 COLUMNS = ("version", "date", "series", "repeat", "predicted", "measured")
 #: Repeats of a reference and of today, and ratios in a repeat.
 REFERENCE, TODAY, PAIRS = 15, 2, 20
-#: Slower by less does not matter: other machines and versions of the peers move ratios as well.
+#: Smaller shifts do not matter: other machines and versions of the peers also change ratios.
 MARGIN = "50%"
 _GOAL = 0.01
-#: Threads that wait for each other take seconds of CPU as well, the more the busier the machine.
+#: Waiting threads also use seconds of CPU, and more on a busy machine.
 THREADS = timing.THREADS | {"POLARS_MAX_THREADS": "1"}
 
 Row = dict[str, str | int | float]
 
 
 def measured(version: str, repeats: range, goals: dict[str, float]) -> list[Row]:
-    """Measure all series so often; one that has no goal yet gets it from its first ratio."""
+    """Measure all series repeatedly; a new series gets its goal from its first ratio."""
     return [row for repeat in repeats for row in one_repeat(version, repeat, goals)]
 
 
 def one_repeat(version: str, repeat: int, goals: dict[str, float]) -> list[Row]:
-    # What is timed needs all that errcomp can be installed with; the gate does not.
+    # The timed cases need all extras of errcomp; the gate does not.
     from watched import cases, cpu
 
     date = datetime.date.today().isoformat()
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
         for name, pair in cases(Path(folder)):
-            # The collector strikes now one side, now the other.
+            # Garbage collection would slow either side at random.
             gc.disable()
             sides = [timing.timed(work, cpu) for work in pair]
             seconds, _ = timing.in_turn(sides, PAIRS, np.inf)
@@ -79,7 +80,7 @@ def write(path: Path, rows: list[Row]) -> None:
 
 
 def following(rows: list[Row]) -> str:
-    """Return the version after those known: references are numbered."""
+    """Return the next version: references are numbered."""
     return str(1 + max((int(row["version"]) for row in rows), default=0))
 
 
@@ -88,14 +89,14 @@ def goals_of(rows: list[Row]) -> dict[str, float]:
 
 
 def errcomp(*arguments: str | Path) -> int:
-    """Run a command of errcomp; what it prints is printed."""
+    """Run a command of errcomp, with its output."""
     return subprocess.run(
         [sys.executable, "-m", "errcomp", *map(str, arguments)], check=False
     ).returncode
 
 
 def check(rows: list[Row], history: Path = HISTORY) -> int:
-    """Hold measured rows against the reference, in a store of its own; return the exit code."""
+    """Compare measured rows with the reference, in a temporary store; return the exit code."""
     with tempfile.TemporaryDirectory() as folder:
         store, new = Path(folder) / "history.db", Path(folder) / "today.csv"
         write(new, rows)
@@ -103,20 +104,20 @@ def check(rows: list[Row], history: Path = HISTORY) -> int:
             return code
         code = errcomp("halflife", "check", store, new, "--margin", MARGIN)
         print(
-            "A ratio as first recorded has an error of -99 %, twice that one of -99.5 %.",
+            "An unchanged ratio has an error of -99 %; a ratio that is twice as slow, -99.5 %.",
             flush=True,
         )
         return code
 
 
 def compare() -> int:
-    """Measure and check; what raised an alarm is measured once more."""
+    """Measure and check; after an alarm, measure again."""
     known = read(HISTORY)
     today, goals = following(known), goals_of(known)
     rows = measured(today, range(1, 1 + TODAY), goals)
     if (code := check(rows)) != 1:
         return code
-    print("Slower: measured once more, and judged by both.", flush=True)
+    print("Slower: measured again; both measurements decide.", flush=True)
     return check(rows + measured(today, range(1 + TODAY, 1 + 2 * TODAY), goals))
 
 

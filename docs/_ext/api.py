@@ -37,7 +37,7 @@ _FOREIGN = "BaseException, tuple, dict, str, BaseEstimator, RegressorMixin, Prot
 #: What scikit-learn adds to an estimator, for its own pipelines.
 _ROUTING = "get_metadata_routing, set_fit_request, set_predict_request, set_score_request"
 #: How documents are written and read: of the codec, for those who add a result.
-_CODEC = "KEYS, SCHEMA, COMMAND, agree, from_field, json_schema, keys"
+_CODEC = "KEYS, SCHEMA, COMMAND, from_field, json_schema, keys"
 #: What a short name may mean; a lone `unit` is a parameter, not somebody's attribute.
 _KINDS = ("class", "exception", "function", "data")
 _OF_CLASSES = ("class", "exception", "method", "property", "attribute")

@@ -161,7 +161,7 @@ class Transformer:
     Raises
     ------
     InputError
-        A figure is no positive whole number, or the heads do not divide the width.
+        A value is not a positive whole number, or the heads do not divide the width.
 
     References
     ----------
@@ -236,7 +236,7 @@ class Work:
     flops, bytes : float
         Operations, and bytes to and from memory.
     shape : str
-        Tells kernels apart that take equally long.
+        Distinguishes kernels that take equally long.
     efficiency : float
         Share of the peak FLOP/s that its class reaches.
     """

@@ -184,7 +184,7 @@ class ServingSystem:
         return self._steps(self.prefill, last, self.inputs.prompt, self.inputs.slots)
 
     def _steps(self, layer: Mapping[str, int], last: str, tokens: int, times: int) -> Node:
-        """Return steps of the whole model with so many tokens, one after the other."""
+        """Return steps of the whole model with a number of tokens, one after the other."""
         inputs, n = self.inputs, self.inputs.model.layers * times
         size = BF16 * tokens * inputs.model.hidden
         reduce = inputs.device.on_link("all-reduce", inputs.tensor_parallel, size)

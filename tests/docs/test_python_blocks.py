@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import importlib.util
 import io
 import re
 from pathlib import Path
@@ -127,3 +128,12 @@ def test_every_figure_of_the_registry_is_on_the_page_that_chooses() -> None:
 
     table = sections(TEXTS["choosing-a-metric.md"])["All figures"].replace("`_", "`within_")
     assert [name for name in FIGURES if f"`{name}`" not in table] == []
+
+
+def test_the_glossary_is_what_errcomp_explains() -> None:
+    spec = importlib.util.spec_from_file_location("glossary", ROOT / "tools" / "glossary.py")
+    assert spec is not None
+    assert spec.loader is not None
+    tool = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tool)
+    assert TEXTS["glossary.md"] == tool.glossary(), "run: python tools/glossary.py"
