@@ -56,9 +56,9 @@ def test_what_must_not_be_replaced_is_refused(tmp_path: Path) -> None:
     (tmp_path / "fixed").chmod(0o444)
     for name, message in (
         (".", "is a folder"),
-        ("pipe", "is no ordinary file"),
+        ("pipe", "is not an ordinary file"),
         ("fixed", "is read-only"),
-        ("no/a.txt", "there is no folder"),
+        ("no/a.txt", "does not exist. Create it"),
     ):
         with pytest.raises(InputError, match=message):
             check_target(tmp_path / name)
@@ -99,5 +99,5 @@ def test_files_that_belong_together_are_all_given_up(
 
 def test_a_link_into_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "no" / "a.txt")
-    with pytest.raises(InputError, match="there is no folder .*no. Make it"):
+    with pytest.raises(InputError, match="the folder .*no does not exist. Create it"):
         check_target(tmp_path / "link")

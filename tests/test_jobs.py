@@ -35,6 +35,7 @@ def here_or_not() -> Callable[[float], tuple[float, int]]:
     return square
 
 
+@pytest.mark.core
 def test_one_process_needs_no_joblib() -> None:
     code = (
         "import sys; import errcomp as ec; from errcomp.system.processes import map_jobs\n"
@@ -51,6 +52,7 @@ def test_a_number_that_is_none(n_jobs: Any) -> None:
         map_jobs(abs, [1], n_jobs=n_jobs)
 
 
+@pytest.mark.core
 def test_joblib_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "joblib", None)
     assert count_jobs(None) == count_jobs(1) == 1

@@ -20,11 +20,7 @@ from errcomp.system.processes import map_jobs
 joblib = pytest.importorskip("joblib")
 distributed = pytest.importorskip("distributed")
 
-pytestmark = [
-    pytest.mark.extras,
-    pytest.mark.slow,
-    pytest.mark.filterwarnings("ignore"),
-]
+pytestmark = [pytest.mark.extras, pytest.mark.slow]
 
 
 @pytest.fixture(scope="module")

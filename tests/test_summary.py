@@ -37,6 +37,7 @@ def test_without_keys_there_is_one_row_and_it_is_pooled() -> None:
     assert summary.pooled.n == 60
 
 
+@pytest.mark.extras
 def test_every_row_is_flat_and_the_frame_is_of_the_users_kind() -> None:
     pandas = pytest.importorskip("pandas")
     summary = summarize(pandas.DataFrame(DATA), by=["device"], figures=["mape"])
@@ -107,16 +108,16 @@ def test_unknown_names_are_refused(options: dict[str, list[str]], message: str) 
         ({"method": "bogus"}, "no interval method 'bogus'. Methods: default"),
         (
             {"method": "wilson"},
-            "method 'wilson' makes no interval of mape. Use one of: default, log",
+            "method 'wilson' gives no interval for mape. Use one of: default, log",
         ),
-        ({"method": "bca", "figures": "within_10"}, "makes no interval of within_10"),
-        ({"level": 2}, "level must lie between 0 and 1, got 2"),
-        ({"level": math.nan}, "level must lie between 0 and 1, got nan"),
+        ({"method": "bca", "figures": "within_10"}, "gives no interval for within_10"),
+        ({"level": 2}, "level must be between 0 and 1, got 2"),
+        ({"level": math.nan}, "level must be between 0 and 1, got nan"),
         ({"level": "95"}, "level must be a number, got '95'"),
         ({"seed": -1}, "seed must not be negative, got -1"),
         ({"seed": 1.5}, "seed must be a whole number, got 1.5"),
-        ({"resamples": 3}, "resamples must be at least 39 .* 9999 is a good number"),
-        ({"level": 0.9999}, "resamples must be at least 19999 .* 19999 is a good number"),
+        ({"resamples": 3}, "resamples must be at least 39 .* 9999 is usual"),
+        ({"level": 0.9999}, "resamples must be at least 19999 .* 19999 is usual"),
         ({"resamples": None}, "resamples must be a whole number, got None"),
     ],
 )
@@ -162,7 +163,7 @@ def test_by_default_models_and_devices_that_cross_are_both_drawn() -> None:
     assert per_device.method == "log-t, 10 models"
     two = summarize(DATA, figures="mape").pooled.figures["mape"]
     assert two.low is None
-    assert two.method.endswith("(if only these matter: --cluster model)")
+    assert two.method.endswith("(if you need only these: --cluster model)")
     assert summarize(DATA, figures="mape", cluster="model").pooled.figures["mape"].low is not None
 
 

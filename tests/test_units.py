@@ -20,7 +20,7 @@ def test_a_missing_unit_is_asked_for() -> None:
 
 
 def test_another_unit_is_refused_by_name() -> None:
-    with pytest.raises(InputError, match=r"^'cycles' is not a unit of time.*s, ms, us"):
+    with pytest.raises(InputError, match=r"^'cycles' is not a known unit of time.*s, ms, us"):
         seconds_in("cycles")
 
 
