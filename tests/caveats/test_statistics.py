@@ -285,7 +285,7 @@ def test_the_rules_of_a_quantile_and_the_sentence() -> None:
     assert "No bound has 95 % confidence" in nothing.message
     low = quantile_caveat(np.arange(1.0, 21.0), 0.05)
     assert low is not None
-    assert "only at most 4 is sure (95 %), a lower bound takes 59 values" in low.message
+    assert "With 95 % confidence it is at most 4; a lower bound needs 59 values" in low.message
 
 
 @pytest.mark.parametrize(

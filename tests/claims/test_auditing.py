@@ -151,7 +151,7 @@ def test_no_verdict_where_models_are_too_few() -> None:
     verdict = found.overall[0].verdict
     assert verdict.word == "not verifiable"
     assert verdict.reason == (
-        "2 models say too little about others; at least 3 are needed (if only these matter: "
+        "2 models say too little about others; at least 3 are needed (if you need only these: "
         "--cluster none)."
     )
     assert found.to_dict()["overall"][0]["verdict"] == "not verifiable"
@@ -164,7 +164,7 @@ def test_no_verdict_where_models_are_too_few() -> None:
 @pytest.mark.parametrize(
     ("change", "cluster", "reason"),
     [
-        ({"model": ["m"] * 20}, "model", "All 20 pairs are of one model, which says nothing"),
+        ({"model": ["m"] * 20}, "model", "All 20 pairs are of one model, so they say nothing about other models"),
         (
             {"model": [None] * 3 + ["m"] * 17},
             None,

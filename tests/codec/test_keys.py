@@ -156,9 +156,9 @@ def test_what_is_read_is_what_was_written() -> None:
         (
             ("rows", 0, "low"),
             None,
-            r"rows\[0\]\.low must be a number, as the upper end is one, got null",
+            r"rows\[0\]\.low must be a number, because the upper bound is a number, got null",
         ),
-        (("rows", 0, "high"), 0.0, r"rows\[0\]\.high must be at least the lower end, 0\.1, got"),
+        (("rows", 0, "high"), 0.0, r"rows\[0\]\.high must be at least the lower bound, 0\.1, got"),
         (("rows", 0, "day"), "today", r"rows\[0\]\.day must be a date such as 2026-01-31, got"),
         (("rows", 0, "day"), 5, r"rows\[0\]\.day must be a date such as 2026-01-31, got 5"),
         (("rows", 0, "span"), ["a"], r"rows\[0\]\.span must be a list of 2, got a list of 1"),

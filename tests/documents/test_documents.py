@@ -187,14 +187,14 @@ def test_every_key_is_needed(each: Any) -> None:
     ("path", "value", "message"),
     [
         (("rows", 3, "mape_low"), "0.1", r"rows\[3\]\.mape_low must be a number, got '0.1'"),
-        (("rows", 3, "mape_high"), -1, r"rows\[3\]\.mape_high must be at least the lower end"),
+        (("rows", 3, "mape_high"), -1, r"rows\[3\]\.mape_high must be at least the lower bound"),
         (("rows", 0, "n"), True, r"rows\[0\]\.n must be a whole number, not negative, got true"),
         (("rows", 0, "verdict"), "fine", r"rows\[0\]\.verdict must be one of consistent, "),
         (("n",), 5, r"n is 5, but \d+ follows from the rest of the document"),
         (("rows",), {}, r"rows must be a list, got an object of 0 keys"),
         (("level",), 1.0, r"level must be a number above 0 and below 1, got 1.0"),
         (("level",), float("nan"), r"level must be a finite number, .* got nan"),
-        (("seed",), 10**30, r"seed must be a finite number, .* got a number of too many digits"),
+        (("seed",), 10**30, r"seed must be a finite number, .* got a number with too many digits"),
         (("source",), "\ud800", r"source must be a finite number, text, .* got '\\ud800'"),
     ],
 )  # fmt: skip
@@ -225,7 +225,7 @@ def test_the_message_names_key_value_and_remedy(
         (b'{"schema": "other/1"}', "not a document of errcomp: its key 'schema' is 'other/1'"),
         (b'{"schema": "errcomp.audit/2"}', "'schema' is 'errcomp.audit/2': written by a newer"),
         (b'{"schema": "errcomp.thing/1"}', "'schema' is 'errcomp.thing/1': written by a newer"),
-        (b'{"schema": "errcomp.audit/1"}', "errcomp.audit/1: there is no key 'source'"),
+        (b'{"schema": "errcomp.audit/1"}', "errcomp.audit/1: the document has no key 'source'"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_named_with_what_is_wrong(
@@ -241,8 +241,8 @@ def test_a_bad_file_is_named_with_what_is_wrong(
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
     for path, message in (
         (tmp_path, "is a folder"),
-        (tmp_path / "none.json", "there is no such file"),
-        (Path("a\0b"), "there is no such file"),
+        (tmp_path / "none.json", "no such file"),
+        (Path("a\0b"), "no such file"),
     ):
         assert not is_document(path)
         with pytest.raises(InputError, match=message):

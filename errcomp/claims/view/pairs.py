@@ -393,7 +393,7 @@ def _texts_beside(
             rows.append((f"within {limits} %: {shares} %", _style.INK))
         rows.append(("", ""))
     if len(lines) > len(own):
-        rows.append((f"grey: {_text.count(len(lines) - len(own), 'other tool')}", _style.MUTED))
+        rows.append((f"thin: {_text.count(len(lines) - len(own), 'other tool')}", _style.MUTED))
     return rows
 
 

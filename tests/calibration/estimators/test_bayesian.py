@@ -419,7 +419,7 @@ class TestGroups:
     def test_costs_that_are_nowhere_keep_their_prior(self):
         data = runs()
         data["X"][:, 0] = 0
-        with pytest.warns(SmallSampleWarning, match="0 in all runs, so that only the prior says"):
+        with pytest.warns(SmallSampleWarning, match="0 in all runs, so the cost follows the prior alone"):
             model = quick(check="warn", draws=500, tune=500).fit(**data)
         launch = model.posterior_.posterior.launch.values
         assert launch.mean() == pytest.approx(1, abs=0.3)
@@ -460,12 +460,12 @@ class TestCompared:
         assert table.elpd_diff.iloc[1] > 10
 
     def test_refused(self, fitted):
-        with pytest.raises(InputError, match="two models are called 'this'"):
+        with pytest.raises(InputError, match="two models are named 'this'"):
             fitted.compare({"this": fitted})
         with pytest.raises(sklearn_exceptions.NotFittedError):
             fitted.compare({"other": quick()})
         data = runs(30)
-        with pytest.raises(InputError, match="other saw other log-ratios than this"):
+        with pytest.raises(InputError, match="other and this were fitted to different log-ratios"):
             fitted.compare({"other": quick(**BARE).fit(**data)})
 
 
@@ -639,7 +639,7 @@ class TestRefused:
             ({"launch": ["cost"]}, "launch names the column 'cost', .* none: X has no names"),
             ({"launch": [0.5]}, "launch must name columns or give positions, got 0.5"),
             ({"offset": -1}, "offset is column -1"),
-            ({"offset": 0}, "name a column twice. Each column has one part"),
+            ({"offset": 0}, "name a column twice. A column has one role"),
             ({"varying": [0]}, "name a column twice"),
             ({"varying": [2, 2]}, "name a column twice"),
             ({"draws": 10}, "draws must be a whole number of at least 50, got 10"),
@@ -673,11 +673,11 @@ class TestRefused:
     def test_unknown_features_are_named(self):
         data = runs()
         data["X"][4, 2] = np.nan
-        with pytest.raises(InputError, match=r"got NaN in row 4 \(column 2\). Leave the runs out"):
+        with pytest.raises(InputError, match=r"got NaN in row 4 \(column 2\). Drop these runs"):
             quick().fit(**data)
 
     def test_columns_of_one_name(self):
-        with pytest.raises(InputError, match="X has two columns size. Name each differently"):
+        with pytest.raises(InputError, match="X has two columns named size. Rename one"):
             assign_columns(
                 runs()["X"], ["a", "size", "size", "b"], launch=(), offset=None, varying=()
             )

@@ -35,7 +35,7 @@ def test_constant_and_repeated_columns_are_not_searched() -> None:
         None,
     )
     assert [f.name for f in factors] == ["device"]
-    assert unused == {"device_name": "says the same as device", "level": "always model"}
+    assert unused == {"device_name": "same information as device", "level": "always model"}
 
 
 def test_functions_of_a_key_are_folded_into_it() -> None:

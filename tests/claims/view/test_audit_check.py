@@ -145,7 +145,7 @@ def test_summary(mixed):
         "| device=B", "| all pairs, claim 5 %", "| device=A", "| device=C",
     ]  # fmt: skip
     assert "- Overstated: find what changed in the predictor" in text
-    assert "Where one factor helps, multiply predictions by one fitted on other" in text
+    assert "If a factor helps, multiply predictions by a factor fitted on other" in text
     few = "- Not verifiable (device=C): Measure more configurations: too few for an interval."
     assert few in text
     assert len(lines) < 60

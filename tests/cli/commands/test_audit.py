@@ -80,7 +80,7 @@ def test_columns_of_odd_names(run: Run, tmp_path: Path) -> None:
     path.write_text("\n".join(["pred_ms,real_ms,gpu,network", *rows]) + "\n")
     plain = run("audit", path, "--predicted", "pred_ms", "--measured", "real_ms")
     assert "Every pair counts as independent, because no key says which" in plain.out
-    assert "--column device=COLUMN" in plain.out
+    assert "--column device=COLUMN" in " ".join(plain.out.split())
     named = ("--column", "predicted=pred_ms", "--measured", "real_ms", "--column", "device=gpu",
              "--column", "model=network")  # fmt: skip
     ran = run("audit", path, *named, "--json")

@@ -204,7 +204,7 @@ def test_claims_against_another_reference_are_not_verifiable(
     )
     for one, other in zip(found.rows, expected.rows, strict=True):
         assert one.verdict.word == other.verdict.word == word
-        assert ("these pairs simulator" in one.verdict.reason) == (word == "not verifiable")
+        assert ("these pairs is simulator" in one.verdict.reason) == (word == "not verifiable")
         told = [caveat.code == "reference-mismatch" for caveat in one.caveats]
         assert any(told) == (reference != "hardware")
 
@@ -236,7 +236,7 @@ def test_one_bad_row_is_named(tools: pl.DataFrame) -> None:
         audit(bad.lazy())
     with pytest.raises(InputError, match="no column 'devise'"):
         audit(tools.lazy(), by=["devise"])
-    with pytest.raises(InputError, match="single pairs, and these stay in Polars"):
+    with pytest.raises(InputError, match="single pairs, but these stay in Polars"):
         audit(tools.lazy(), method="bootstrap-t")
 
 

@@ -171,7 +171,7 @@ def test_rows_that_cannot_be_used_are_named_by_their_keys(
 
 def test_the_same_is_refused_as_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     cases: dict[str, pl.DataFrame] = {
-        "kernels of several tools": kernels(tool=["a", "b"] * 100),
+        "kernels are of several tools": kernels(tool=["a", "b"] * 100),
         "missing column measured": kernels().drop("measured"),
         r"mixed units: 'ms' and 's' \(the second in 100 rows: run=": kernels(
             unit=["ms", "s"] * 100

@@ -81,7 +81,7 @@ def test_the_file_of_a_bad_row_is_named(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model": "net"}, "it lacks model; it has net besides"),
+        ({"model": "net"}, "it lacks model; it also has net"),
         ({}, "model is Int64 instead of String"),
     ],
 )
@@ -205,9 +205,9 @@ def test_the_command_reads_a_pattern(folder: Path, run: Run) -> None:
     assert document["dropped"][0]["reason"] == "the prediction failed (status)"
     assert "median_ape_approx" in document["pooled"]
     refused = run("metrics", folder, "--figures", "median_ape")
-    assert (refused.code, "Ask for median_ape_approx" in refused.err) == (2, True)
+    assert (refused.code, "Use median_ape_approx" in refused.err) == (2, True)
     assert (
-        "draws single pairs, and these stay in Polars"
+        "resamples single pairs, but these stay in Polars"
         in run("metrics", folder, "--method", "bca").err
     )
 
@@ -218,8 +218,8 @@ def test_an_audit_leaves_a_folder_on_disk(folder: Path, tmp_path: Path, run: Run
     page = tmp_path / "page.html"
     ran = run("audit", f"{folder}/**/*.parquet", "--by", "device", *claim, "-o", page)
     assert ran.code == 0
-    assert "The pairs stayed where they are (Polars)" in " ".join(ran.out.split())
-    assert "The pairs stayed where they are (Polars)" in page.read_text()
+    assert "The pairs stayed in place (Polars)" in " ".join(ran.out.split())
+    assert "The pairs stayed in place (Polars)" in page.read_text()
     document = run("audit", folder, "--by", "device", *claim, "--json").json
     assert document["engine"] == "Polars"
     assert "duplicated-configurations" in document["not_looked_for"]
@@ -261,4 +261,4 @@ def test_a_summary_for_ci_says_what_was_not_looked_for(
     summary = tmp_path / "audit.md"
     claim = ("--claim", "12%", "--aggregation", "mean")
     assert run("audit", folder, "--by", "device", *claim, "--markdown", summary).code == 0
-    assert "Not looked for, as it takes single pairs" in summary.read_text()
+    assert "Not checked, because it needs single pairs" in summary.read_text()

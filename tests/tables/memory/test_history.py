@@ -399,7 +399,7 @@ def test_repeats_are_rows_that_differ_in_a_value_or_a_number() -> None:
         ),
         (
             {"date": [1, 2, 3, 4]},
-            r"date must be a date or a time stamp .*, got '1' in rows 1, 2, 3",
+            r"date must be a date or a timestamp .*, got '1' in rows 1, 2, 3",
         ),
         ({"date": [["a"]] * 4}, r"date must be a date .*, got .* in rows 1, 2, 3 \(and 1 more\)"),
         (
