@@ -132,6 +132,7 @@ def test_of_a_module_strings_docstrings_and_comments_are_read_and_names_are_not(
     ]
 
 
+@pytest.mark.core
 def test_what_it_prints_and_its_exit_code(tmp_path: Path) -> None:
     good, bad = tmp_path / "good.md", tmp_path / "bad.md"
     good.write_text("The runs are evaluated.\n", encoding="utf-8")
