@@ -121,6 +121,19 @@ def test_a_missing_package_may_skip_where_the_extras_are_left_out(ends: Ends) ->
     assert found == {"passed": {"test_passes"}, "skipped": LACK, "failed": OTHER}
 
 
+@pytest.mark.core
+def test_tests_of_third_party_data_may_skip_where_the_checkout_is_alone(ends: Ends) -> None:
+    test = """
+import pytest
+
+def test_reads_them():
+    pytest.skip("the third-party data folder (../shared/data) is not beside this checkout")
+"""
+    data = {"tests/test_data.py": test}
+    assert ends(data, "-n", "0", ci="true")["failed"] == {"test_reads_them"}
+    assert ends(data, "-n", "0", "--without-shared", ci="true")["skipped"] == {"test_reads_them"}
+
+
 HANG = """
 import time
 import pytest

@@ -66,7 +66,9 @@ def test_order_shift_and_unit_do_not_matter() -> None:
     assert swapped.tightness == pytest.approx(1 - m.tightness, rel=1e-14)
     for unit in (1e-200, 1e200):
         scaled = maximum_of_two(1.0 * unit, 2.0 * unit, 1.5 * unit, 0.5 * unit, correlation=0.4)
-        assert (scaled.mean, scaled.sd) == pytest.approx((m.mean * unit, m.sd * unit), rel=1e-14)
+        assert (scaled.mean, scaled.sd) == pytest.approx(
+            (m.mean * unit, m.sd * unit), rel=1e-14, abs=0
+        )
     far = maximum_of_two(1e6 + 1.0, 2.0, 1e6 + 1.5, 0.5, correlation=0.4)
     assert (far.mean - 1e6, far.sd) == pytest.approx((m.mean, m.sd), rel=1e-9)
 
