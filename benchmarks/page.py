@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md from the results, so that nothing in it is written by hand.
+"""Write docs/benchmarks.md from the results; the page must not be edited by hand.
 
 Run: python benchmarks/page.py
 """
@@ -32,28 +32,28 @@ QUESTIONS = {
 _HEAD = """# Benchmarks
 
 How long errcomp takes, compared with other tools for the same task. Each question has a script in
-`benchmarks/`; `benchmarks/page.py` makes this page from their results, `benchmarks/results/*.json`.
-To repeat it:
+`benchmarks/`. `benchmarks/page.py` makes this page from their results, `benchmarks/results/*.json`.
+To repeat the benchmarks:
 
     make benchmarks                              # all but the files larger than memory
-    make benchmarks-disk                         # these
-    python benchmarks/bench_grouped.py --quick   # one of them, on a smaller case
+    make benchmarks-disk                         # only these files
+    python benchmarks/bench_grouped.py --quick   # one question, on smaller cases
 
 * Runs are interleaved (ours, peer, ours, peer, …), so that background load affects both sides
-  equally. **Ratio** is our seconds divided by the peer's, the median over neighbouring runs: below
-  1 errcomp is faster. In brackets: a 95 % interval of that median; with fewer than six runs, the
-  smallest and the largest ratio.
-* Peers of another environment (`benchmarks/peers/`) are live processes that wait for their turn.
-  Imports and the preparation of data are not timed. The numerics use one thread on both sides;
-  Polars, pandas and DuckDB choose their own number.
-* **Difference**: the largest relative difference between the results of both sides, where they
+  equally. **Ratio** is our time divided by the peer's, the median over neighbouring runs. Below 1
+  errcomp is faster. The brackets are a 95 % interval of that median, or, with fewer than six runs,
+  the smallest and the largest ratio.
+* Peers that need another environment (`benchmarks/peers/`) are processes that are already running.
+  Imports and the preparation of data are not timed. The numerics use one thread on both sides.
+  Polars, pandas and DuckDB choose their own number of threads.
+* **Difference** is the largest relative difference between the results of both sides, where they
   should agree. Simulated and resampled results differ by their noise.
-* **Growth**: the seconds at growing sizes. A slope of 1 is linear, of 0 constant. It is fitted to
-  the logarithms of all sizes, so a fixed cost per call makes it smaller.
+* **Growth** shows the time at increasing sizes. A slope of 1 is linear growth, 0 is a constant
+  time. The slope is fitted to the logarithms of all sizes. A fixed cost per call makes it smaller.
 
 `make watch` checks whether a change made errcomp slower. It times small cases and the same work by
-hand (seconds of CPU, ratios only, so that machines are comparable), and compares them with
-errcomp's own history (`benchmarks/history.csv`) by `errcomp halflife check`.
+hand. It uses ratios of CPU times, so that machines are comparable. `errcomp halflife check`
+compares the ratios with errcomp's own history (`benchmarks/history.csv`).
 """
 
 
@@ -70,7 +70,7 @@ def seconds(value: float) -> str:
 
 
 def number(value: float) -> str:
-    """Write a figure with three digits, and no power of ten.
+    """Write a number with three digits, without a power of ten.
 
     >>> number(123456.0), number(0.00012), number(1.666)
     ('123,456', '0.00012', '1.67')
@@ -82,7 +82,7 @@ def number(value: float) -> str:
 
 
 def table(head: list[str], rows: list[list[str]], left: int = 2) -> str:
-    """Return a table of which the first columns are texts."""
+    """Return a table; the first columns are left-aligned."""
     marks = ["---" if i < left else "---:" for i in range(len(head))]
     return "\n".join("| " + " | ".join(row) + " |" for row in (head, marks, *rows))
 
@@ -105,7 +105,7 @@ def compared(cases: list[dict[str, Any]]) -> str:
 
 
 def grown(one: dict[str, Any]) -> str:
-    """Return a sentence on how the cost of a case grows."""
+    """Return a line with the times of a case at increasing sizes."""
     sizes = zip(one["sizes"], one["seconds"], strict=True)
     text = ", ".join(f"{n:,}: {seconds(s)}" for n, s in sizes)
     fit = one["fit"]
@@ -129,7 +129,7 @@ def held(targets: list[dict[str, Any]]) -> str:
 
 
 def section(found: dict[str, Any]) -> str:
-    """Return the section on a question."""
+    """Return the section for one question."""
     machine, script = found["machine"], QUESTIONS[found["question"]]
     parts = [f"## {found['title']}", found["asked"], compared(found["cases"])]
     if found["growth"]:

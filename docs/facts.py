@@ -1,7 +1,7 @@
-"""What the documentation says of the embedded tables, computed from them.
+"""Numbers of the documentation that are computed from the embedded tables.
 
-Run `python docs/facts.py` to write docs/results/facts.json; a test holds the file to what this
-computes. Fractions are fractions.
+Run `python docs/facts.py` to write docs/results/facts.json. A test compares the file with a new
+computation. Fractions are not in per cent.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from errcomp.tables import Kernels
 TARGET = Path(__file__).parent / "results" / "facts.json"
 #: The run that the README follows.
 RUN = "H100/gpt3_27/inference/2048/2"
-#: A change that is worth a word.
+#: Changes by this factor or more are counted.
 MOVED = 1.1
 
 
@@ -58,7 +58,7 @@ def _mean(table: pl.DataFrame) -> dict[str, Any]:
 
 
 def neusight_kernels() -> dict[str, Any]:
-    """Return what the sums of NeuSight's kernels, measured and predicted, are of the runs."""
+    """Compare the sums of NeuSight's kernels, measured and predicted, with the runs."""
     kernels = datasets.load("neusight-kernels")
     totals = kernels.totals()
     ratio, predicted = totals.measured / totals.run_measured, totals.predicted / totals.run_measured
@@ -90,7 +90,7 @@ def _range(values: np.ndarray) -> dict[str, float]:
 
 
 def measured(name: str) -> dict[str, Any]:
-    """Return what the operators of a table that errcomp measured are of its runs."""
+    """Compare the operators of a table measured by errcomp with its runs."""
     kernels: Kernels = datasets.load(name)
     totals = kernels.totals()
     spread = np.array([float(value) for value in kernels.per_run("run_spread")])
@@ -107,7 +107,7 @@ def measured(name: str) -> dict[str, Any]:
 
 
 def ort_releases() -> dict[str, Any]:
-    """Return what the releases of ONNX Runtime did to a model frozen at the first."""
+    """Return the effect of ONNX Runtime's releases on a model frozen at the first."""
     history = datasets.load("ort-releases")
     table = datasets.tables("ort-releases")["ort-releases"]
     first, last = history.versions[0], history.versions[-1]
@@ -144,7 +144,7 @@ def ort_releases() -> dict[str, Any]:
 
 
 def facts() -> dict[str, Any]:
-    """Return everything that the pages refer to."""
+    """Return all values that the pages refer to."""
     return {
         "neusight": neusight(),
         "neusight-kernels": neusight_kernels(),
@@ -156,7 +156,7 @@ def facts() -> dict[str, Any]:
 
 
 def rounded(value: Any) -> Any:
-    """Return plain values of nine digits, which every platform computes alike."""
+    """Return plain values with nine digits, which are the same on every platform."""
     if isinstance(value, dict):
         return {key: rounded(one) for key, one in value.items()}
     return float(f"{float(value):.9g}") if isinstance(value, float | np.floating) else int(value)

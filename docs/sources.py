@@ -1,8 +1,8 @@
-"""Where each number of README, docs and dataset pages comes from.
+"""Check that each number of README, docs and dataset pages has a source.
 
-A number with a unit (per cent, seconds, bytes, …) stands in a block of text: a paragraph, an item
+A number with a unit (per cent, seconds, bytes, …) belongs to a block of text: a paragraph, an item
 of a list, a heading, a table. It is covered if the page shows it in a block that tests compare, or
-if a comment in the same block says where it is from:
+if a comment in the same block names its source:
 
     <!-- from: facts.json#torch-cpu.ratio.median, errcomp.calibration.features:FLOOR_AT_MOST -->
     <!-- given: 5 %, 12 times -->
@@ -12,10 +12,10 @@ if a comment in the same block says where it is from:
 
 `from` is a value in a result of `docs/results`, in another JSON file of the repository, or a
 constant of a module. A fraction may be printed in per cent and seconds in ms; the printed digits
-must be those of the value. `given` is what nobody measured: a level, a threshold, a default, the
-input of an example, what somebody else states. `shown` is in a block of code on the page that
-tests compare, without its unit or as a fraction. `table` says that all cells below are those of a
-stored table. `tested` names a test that compares the block.
+must be those of the value. `given` is for numbers that were not measured: a level, a threshold, a
+default, the input of an example, a statement by others. `shown` is for numbers that a compared
+block of code on the page has without a unit or as a fraction. `table` names the stored table whose
+cells are those below. `tested` names a test that compares the block.
 
 Run `python docs/sources.py` to write the stored tables into the pages.
 """
@@ -33,11 +33,11 @@ from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "docs" / "results"
-#: Written as a whole from results, which a test compares.
+#: Pages generated from results; a test compares them.
 GENERATED = ("docs/benchmarks.md",)
-#: Quotations that a test compares with what the command writes.
+#: Pages with quotations that a test compares with the output of the command.
 QUOTED = ("docs/ci.md",)
-#: Blocks of code whose text the tests of the documentation compare, with what they show.
+#: Kinds of code blocks whose output is compared by tests.
 COMPARED = ("console", "python", "pycon", "text")
 
 _UNIT = (
@@ -56,9 +56,9 @@ _MATH, _DATE = r"\$[^$\n]*\$", r"\b\d{4}-\d\d-\d\d\b"
 _COMMENT = re.compile(r"<!--(.*?)-->", re.S)
 _KINDS = ("from", "given", "shown", "table", "tested")
 _FENCE = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```[^\n]*$", re.M | re.S)
-#: What a reference that leads nowhere raises.
+#: Errors raised by a reference that cannot be resolved.
 _LOST = (KeyError, IndexError, OSError, ImportError, AttributeError, AssertionError)
-#: Levels of intervals and bands are chosen, not found.
+#: Levels of intervals and bands, which are chosen, not measured.
 _LEVEL = re.compile(
     r"(?:nominal|level of|levels of|at|promised?)\s+(?:a\s+)?(?:50|80|90|95|99) %|\b95 %|"
     r"(?:50|80|90|95|99) %(?= (?:bands?|intervals?|levels?|confidence|bounds?)\b)"
@@ -90,14 +90,14 @@ class Figure:
 
     @property
     def decimals(self) -> int:
-        """Digits behind the point."""
+        """Number of decimals."""
         return len(_bare(self.text).partition(".")[2])
 
     def __str__(self) -> str:
         return f"{self.text} {self.unit}".strip()
 
     def prints(self, value: float) -> bool:
-        """Whether a value is printed so, as it is or in this unit."""
+        """Whether this is how a value is printed, as a plain number or in this unit."""
         half = 0.5 * 10.0**-self.decimals * (1 + 1e-9) + 1e-12
         scales = (1.0, _SCALES.get(self.unit, 1.0))
         return any(abs(abs(value) * scale - self.value) <= half for scale in scales)
@@ -105,7 +105,7 @@ class Figure:
 
 @dataclass
 class Block:
-    """A paragraph, an item, a heading or a table, with what its comments say."""
+    """A paragraph, an item, a heading or a table, with the marks from its comments."""
 
     line: int
     text: str
@@ -113,7 +113,7 @@ class Block:
 
     @property
     def rows(self) -> list[list[str]]:
-        """Cells of a table, without its line of dashes; none of another block."""
+        """Cells of a table, without its line of dashes; empty for other blocks."""
         lines = [line.strip() for line in self.text.splitlines()]
         if not lines or not lines[0].startswith("|"):
             return []
@@ -122,7 +122,7 @@ class Block:
 
 
 def pages() -> list[Path]:
-    """Return the pages that people read, but for those written as a whole."""
+    """Return the pages for readers, except the generated ones."""
     found = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     found += sorted((ROOT / "datasets").glob("*/README.md"))
     return [path for path in found if path.relative_to(ROOT).as_posix() not in GENERATED]
@@ -132,13 +132,13 @@ def _bare(text: str) -> str:
     return text.lstrip("-+−±<>~").replace(",", "")
 
 
-# A page: its blocks, and what it shows that tests compare.
+# A page: its blocks, and its text that tests compare.
 
 
 def blocks(page: str) -> list[Block]:
     """Return the blocks of a page, without code."""
     text = _FENCE.sub(lambda found: "\n" * found[0].count("\n"), page)
-    # The lines of a comment belong to one block, whatever they look like.
+    # The lines of a comment belong to one block, in any case.
     text = _COMMENT.sub(lambda found: found[0].replace("\n", "\r"), text)
     found: list[Block] = []
     current: list[str] = []
@@ -183,12 +183,12 @@ def _block(line: int, text: str) -> Block:
 
 
 def _items(text: str) -> list[str]:
-    """Split at the commas that are not in brackets."""
+    """Split at commas outside brackets."""
     return [one.strip() for one in re.findall(r"(?:[^,\[]|,(?! )|\[[^\]]*\])+", text)]
 
 
 def figures(text: str) -> list[Figure]:
-    """Return the numbers of a text that have a unit, but for levels of intervals."""
+    """Return the numbers of a text that have a unit, except levels of intervals."""
     text = re.sub(rf"{_MATH}|{_DATE}|`[^`]*`|\]\([^)]*\)", " ", " ".join(text.split()))
     text = _LEVEL.sub(" ", text)
     found = []
@@ -201,7 +201,7 @@ def figures(text: str) -> list[Figure]:
 
 
 def numbers(text: str) -> list[Figure]:
-    """Return all numbers of a text, those in words as well, with the unit that follows."""
+    """Return all numbers of a text, including those in words, with the unit that follows."""
     plain = re.sub(r"\]\([^)]*\)|`[^`]*`", " ", text)
     with_unit = {one.text: one.unit for one in figures(text)}
     found = [Figure(one, with_unit.get(one, "")) for one in _NUMBER.findall(plain)]
@@ -210,16 +210,16 @@ def numbers(text: str) -> list[Figure]:
 
 
 def compared(path: Path, page: str) -> str:
-    """Return what a page shows that tests compare."""
+    """Return the parts of a page that tests compare."""
     shown = [body for kind, body in _FENCE.findall(page) if kind in COMPARED]
     if path.relative_to(ROOT).as_posix() in QUOTED:
         shown += re.findall(r"^>.*$", page, re.M)
-    # The sign of a prompt begins no formula.
+    # A prompt's dollar sign does not begin a formula.
     return "\n".join(shown).replace("$", "")
 
 
 def is_shown(figure: Figure, text: str) -> bool:
-    """Whether a compared text holds a number that is printed so.
+    """Whether a compared text has the number, possibly with more digits.
 
     With fewer than three digits, and for a rounded number, the unit must be the same.
     """
@@ -239,15 +239,15 @@ def _with_unit(text: str) -> tuple[Figure, ...]:
     return tuple(figures(text))
 
 
-# What a mark refers to.
+# References of marks.
 
 
 def resolve(reference: str) -> Any:
     """Return the value that a reference names.
 
-    `FILE#key.key` is in a JSON file of `docs/results`, or of the repository if it names a folder;
-    `[text]` takes of a list the entry that has this text, of a table the row that begins with it,
-    of a row the column. `module:NAME` is a constant.
+    `FILE#key.key` is in a JSON file of `docs/results`, or of the repository if it names a folder.
+    `[text]` selects the entry of a list that has this text, the row of a table that begins with it,
+    or the column of a row. `module:NAME` is a constant.
     """
     name, hash_, keys = reference.partition("#")
     if not hash_:
@@ -291,15 +291,15 @@ def _values(value: Any) -> Iterator[float]:
 
 
 def stored_rows(table: Mapping[str, Any]) -> list[list[str]]:
-    """Return the cells of a stored table, its head first."""
+    """Return the cells of a stored table, head first."""
     return [list(map(str, table["head"])), *(list(map(str, row)) for row in table["rows"])]
 
 
-# What is wrong with a page.
+# Findings on a page.
 
 
 def findings(path: Path, page: str) -> list[str]:
-    """Return the numbers that nothing covers, and the marks that do not hold."""
+    """Return the numbers without a source, and the wrong marks."""
     name, text = path.relative_to(ROOT).as_posix(), compared(path, page)
     found = []
     for block in blocks(page):
@@ -331,7 +331,7 @@ def _of_block(block: Block, shown: str) -> Iterator[str]:
 def _not_printed(reference: str, found: Any, text: str) -> Iterator[str]:
     values = list(_values(found))
     lost = [value for value in values if not any(one.prints(value) for one in numbers(text))]
-    # Of a cell that holds several numbers one is enough.
+    # In a cell with several numbers, one is enough.
     if lost and not (isinstance(found, str) and len(lost) < len(values)):
         yield f"from {reference}: the text does not have {lost[:6]}"
 
@@ -382,7 +382,7 @@ def _differs(block: Block) -> Iterator[str]:
 
 
 def _numbers_of_a_table(rows: list[list[str]]) -> list[Figure]:
-    """Return the numbers of a table most of whose cells are numbers alone; of others none."""
+    """Return the numbers of a table if most of its cells are plain numbers."""
     cells = [cell for row in rows[1:] for cell in row[1:] if cell]
     plain = [cell for cell in cells if re.fullmatch(r"[-+−\d.,/ %\[\]()*–]+", cell)]
     if len(plain) < 4 or 2 * len(plain) <= len(cells):
@@ -394,7 +394,7 @@ def _numbers_of_a_table(rows: list[list[str]]) -> list[Figure]:
 
 
 def with_tables(page: str) -> str:
-    """Return a page with every marked table as it is stored."""
+    """Return a page with the stored cells in every marked table."""
 
     def table(found: re.Match[str]) -> str:
         rows = stored_rows(resolve(found[2].strip()))

@@ -1,8 +1,8 @@
 """Directive ``public``: the public names of a module, each described once on the whole site.
 
-A name that several modules offer is described where users meet it first (the order of
-``public_modules`` in conf.py); the others say where. References in docstrings and signatures may
-use the short name, the public one or that of the module that holds the code.
+A name that several modules export is described in the first of them (in the order of
+``public_modules`` in conf.py); the others link to it. References in docstrings and signatures may
+use the short name, the public name, or the name in the module that holds the code.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.environment import BuildEnvironment
 
-#: Signatures say `ArrayLike`, not the union of a dozen types behind it: put in NumPy's place before
-#: any module of errcomp is imported.
+#: Signatures show `ArrayLike` instead of its union of a dozen types. This replaces NumPy's name
+#: before any module of errcomp is imported.
 _ARRAY_LIKE = TypeVar("ArrayLike")
 _ARRAY_LIKE.__module__ = "numpy.typing"
 numpy.typing.ArrayLike = _ARRAY_LIKE
 
-#: Ancestors whose methods say nothing about errcomp.
+#: Ancestors whose methods are not specific to errcomp.
 _FOREIGN = "BaseException, tuple, dict, str, BaseEstimator, RegressorMixin, Protocol, Generic"
-#: What scikit-learn adds to an estimator, for its own pipelines.
+#: Methods that scikit-learn adds to an estimator, for its own pipelines.
 _ROUTING = "get_metadata_routing, set_fit_request, set_predict_request, set_score_request"
-#: How documents are written and read: of the codec, for those who add a result.
+#: Members that write and read documents: only for those who add a result.
 _CODEC = "KEYS, SCHEMA, COMMAND, from_field, json_schema, keys"
-#: What a short name may mean; a lone `unit` is a parameter, not somebody's attribute.
+#: Kinds of object that a short name may mean; `unit` alone is a parameter, not an attribute.
 _KINDS = ("class", "exception", "function", "data")
 _OF_CLASSES = ("class", "exception", "method", "property", "attribute")
 #: Values longer than this are not shown.
@@ -46,14 +46,14 @@ _SHORT = 90
 
 
 def _key(name: str, thing: Any) -> object:
-    """Return what tells one public object from another: equal numbers may be one object."""
+    """Return a key that identifies a public object. For plain values it includes the name."""
     plain = isinstance(thing, str | int | float) or get_origin(thing) is not None
     return (name, thing) if plain else id(thing)
 
 
 @cache
 def homes(modules: tuple[str, ...]) -> dict[object, str]:
-    """Return by the key of each public object the full name under which it is described."""
+    """Return, by key, the full name under which each public object is described."""
     found: dict[object, str] = {}
     for module in modules:
         for name in import_module(module).__all__:
@@ -64,12 +64,12 @@ def homes(modules: tuple[str, ...]) -> dict[object, str]:
 
 
 class Public(SphinxDirective):
-    """Describe every name in ``__all__`` of the module given."""
+    """Describe every name in ``__all__`` of the given module."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """Return the module's text, a table of its names and the description of each."""
+        """Return the module's docstring, a table of its names and the description of each."""
         module = import_module(self.arguments[0])
         self.env.note_dependency(module.__file__ or "")
         known = homes(tuple(self.config.public_modules))
@@ -89,13 +89,13 @@ class Public(SphinxDirective):
         return [*self._aliases(module.__name__, {n: things[n] for n in elsewhere}), *found]
 
     def _aliases(self, module: str, things: dict[str, Any]) -> list[nodes.Node]:
-        """Return targets for the names described elsewhere, so that references to them resolve."""
+        """Return targets for names described elsewhere, so that references to them resolve."""
         domain, targets = self.env.domains.python_domain, []
         for name, thing in things.items():
             full = f"{module}.{name}"
             target = nodes.target("", "", ids=[full])
             targets.append(target)
-            # autodoc has noted a class under the module that holds its code.
+            # autodoc has already registered a class under the module that holds its code.
             if not (inspect.isclass(thing) and full == f"{thing.__module__}.{thing.__qualname__}"):
                 domain.note_object(full, "data", full, aliased=True, location=target)
         return targets
@@ -114,7 +114,7 @@ def _entry(full: str, thing: Any) -> list[str]:
 
 
 def _data(full: str, thing: Any) -> list[str]:
-    """Describe a constant by the `#:` comment where it is defined, which may be another module."""
+    """Describe a constant by the `#:` comment at its definition, maybe in another module."""
     module, _, name = full.rpartition(".")
     lines = [f".. py:data:: {name}", f"   :module: {module}"]
     if len(value := repr(thing).replace("typing.", "")) <= _SHORT:
@@ -123,7 +123,7 @@ def _data(full: str, thing: Any) -> list[str]:
 
 
 def _summary(name: str, thing: Any) -> str:
-    """Return the first sentence, as the style of the docstrings has it: one line."""
+    """Return the first sentence. In docstrings of this project it is one line."""
     if inspect.isclass(thing) or inspect.isroutine(thing):
         return (inspect.getdoc(thing) or "").partition("\n\n")[0].replace("\n", " ")
     return re.split(r"(?<=[a-z`)]\.)\s", " ".join(_comment(name, thing)))[0]
@@ -142,7 +142,7 @@ def _comment(name: str, thing: Any) -> list[str]:
 def resolve(
     app: Sphinx, env: BuildEnvironment, node: addnodes.pending_xref, contnode: nodes.Element
 ) -> nodes.reference | None:
-    """Find what a reference means that is not a full public name: its object, or a short name."""
+    """Resolve a reference that is not a full public name: by its object, or as a short name."""
     if node.get("refdomain") != "py":
         return None
     target, objects = node["reftarget"], env.domains.python_domain.objects
@@ -165,7 +165,7 @@ def resolve(
 
 
 def _shown(node: nodes.Element) -> str:
-    """Return the text of a node; names of types stand in it twice, in short and in full."""
+    """Return the text of a node. Of the short and the full name of a type, keep the short one."""
     for full in list(node.findall(addnodes.pending_xref_condition)):
         if full["condition"] == "*":
             full.parent.remove(full)
@@ -186,26 +186,26 @@ def _unbounded(text: str) -> str:
 
 
 def plain_words(app: Sphinx, doctree: nodes.document) -> None:
-    """Leave the words of types ("array_like, shape (n,)") as text; write dashes as dashes."""
+    """Show the words of types ("array_like, shape (n,)") as text, and ``--`` as a dash."""
     for text_node in list(doctree.findall(nodes.Text)):
         if text_node.startswith(" -- "):  # Sphinx leaves this dash to smartquotes, which are off
             text_node.parent.replace(text_node, nodes.Text(f" – {text_node[4:]}"))
     for kind in (addnodes.desc_annotation, addnodes.desc_parameter):
         for typed in list(doctree.findall(kind)):
-            if "Annotated[" in typed.astext():  # bounds are for documents, not for readers
+            if "Annotated[" in typed.astext():  # bounds matter for documents only
                 typed.children = [nodes.Text(_unbounded(_shown(typed)))]
     for node in list(doctree.findall(addnodes.pending_xref)):
         if node["reftype"] != "class" or "refspecific" not in node:
             continue
         if not node["reftarget"].rpartition(".")[2][:1].isupper():
-            text = node[0].astext()  # the second child, if any, is another way to write it
+            text = node[0].astext()  # a second child is the same in another form
             node.replace_self(nodes.emphasis("", text) if node["refspecific"] else nodes.Text(text))
         else:
-            del node["refspecific"]  # Sphinx would take any name that ends so
+            del node["refspecific"]  # Sphinx would match any name with this ending
 
 
 def _by_object(target: str, modules: tuple[str, ...]) -> str | None:
-    """Follow `package.module.name` or `package.module.Class.method` to where it is described."""
+    """Return where `package.module.name` or `package.module.Class.method` is described."""
     if not target.startswith("errcomp."):
         return None
     parts = target.split(".")
@@ -220,7 +220,7 @@ def _by_object(target: str, modules: tuple[str, ...]) -> str | None:
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
-    """Register the directive, the resolver and the word for attributes."""
+    """Register the directive, the resolver and the heading of attributes."""
     for field in PyObject.doc_field_types:
         if field.name == "variable":
             field.label = "Attributes"

@@ -1,4 +1,4 @@
-"""Directive ``command-line``: every command with its options, read from the parser itself."""
+"""Directive ``command-line``: every command with its options, read from the parser."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _WIDTH = 88
 def commands(
     parser: argparse.ArgumentParser, depth: int = 0
 ) -> Iterator[tuple[argparse.ArgumentParser, str, int]]:
-    """Yield every command with its one-line help and its depth, a command before its actions."""
+    """Yield every command with its one-line help and its depth, parents first."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             said = {choice.dest: choice.help or "" for choice in action._choices_actions}
@@ -33,7 +33,7 @@ def commands(
 
 
 class CommandLine(SphinxDirective):
-    """Write a section for each command, below the section that it stands in."""
+    """Write a section for each command, below the section with the directive."""
 
     def run(self) -> list[nodes.Node]:
         """Return the sections."""
@@ -80,14 +80,14 @@ def _is_shown(action: argparse.Action) -> bool:
 
 
 def _usage(parser: argparse.ArgumentParser) -> list[str]:
-    # As wide as the page, whatever the terminal that builds it.
+    # As wide as the page, for any width of the terminal.
     formatter = argparse.HelpFormatter(parser.prog, width=_WIDTH)
     formatter.add_usage(parser.usage, parser._actions, parser._mutually_exclusive_groups, "")
     return formatter.format_help().strip().splitlines()
 
 
 def _names(action: argparse.Action) -> str:
-    """Write an option as Sphinx reads it: every name with its value, so that each gets a link."""
+    """Write an option in the form of Sphinx: every name with its value, so that each has a link."""
     value = _value(action)
     if not action.option_strings:
         return value
@@ -119,7 +119,7 @@ def _about(action: argparse.Action) -> list[str]:
 
 
 def _examples(epilog: str | None) -> list[str]:
-    """Show the epilog, `Example: command` or `Start with: command`, as a block to copy."""
+    """Show the epilog (`Example: command` or `Start with: command`) as a block to copy."""
     if not epilog:
         return []
     title, _, command = epilog.partition(":")
@@ -134,7 +134,7 @@ def _examples(epilog: str | None) -> list[str]:
 
 
 def _plain(text: str) -> str:
-    """Keep what argparse prints as text: backquotes mark code, and nothing else is markup."""
+    """Escape the text of argparse: only backquotes are markup."""
     text = re.sub(r"(?<![`\w-])(--[a-z][a-z-]*)(?![^`]*`(?:[^`]*`[^`]*`)*[^`]*$)", r"`\1`", text)
     parts = re.split(r"`([^`]+)`", text)
     escaped = [re.sub(r"([\\*|_<>])", r"\\\1", part) for part in parts[::2]]

@@ -1,4 +1,4 @@
-"""Directive ``figures``: every figure that errcomp computes, read from its registry."""
+"""Directive ``figures``: every metric that errcomp computes, read from its registry."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _UNITS = {
     "correlation": "at most 1, no unit",
     "measured": "unit of the data",
 }
-#: Pairs of the made-up sample that shows which interval is made.
+#: Number of pairs in the synthetic sample that shows which interval method is used.
 _PAIRS = 100
 
 
 class Figures(SphinxDirective):
-    """Write a table of all figures, and a section for each, below the section it stands in."""
+    """Write a table of all metrics and a section for each, below the directive's section."""
 
     def run(self) -> list[nodes.Node]:
         """Return the table and the sections."""
@@ -80,7 +80,7 @@ def _function(figure: Figure) -> tuple[Any, dict[str, Any]]:
 
 
 def _formula(function: Any) -> list[str]:
-    """Return the formulas of the docstring, as they stand there."""
+    """Return the formulas of the docstring, unchanged."""
     lines = (inspect.getdoc(function) or "").splitlines()
     found: list[str] = []
     for at, line in enumerate(lines):
@@ -94,7 +94,7 @@ def _formula(function: Any) -> list[str]:
 
 
 def _interval(figure: Figure) -> str:
-    """Say how the interval of a sample of pairs is made, or why none is: the code is asked."""
+    """Return the interval method for a sample of pairs, or the reason why there is no interval."""
     at = np.arange(1, _PAIRS + 1)
     measured = 10.0 + at % 17
     predicted = measured * (1 + 0.1 * np.sin(at * 1.7) + 0.02)

@@ -1,4 +1,4 @@
-"""Formulas as MathML, made when the site is built: no page needs a script or a font for them."""
+"""Formulas as MathML, made during the build: pages need no script or font for them."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
     from sphinx.writers.html5 import HTML5Translator
 
-#: What the converter does not know, written in what it does.
+#: Commands that the converter does not know, and equivalents that it knows.
 _INSTEAD = {r"\arg": r"\operatorname{arg}"}
 _LOG = logging.getLogger(__name__)
 
 
 def mathml(latex: str, *, display: str) -> str:
-    """Convert one formula; several lines or columns are aligned.
+    """Convert one formula. Several lines or columns are aligned.
 
     Raises
     ------
     ValueError
-        A command is unknown, which the converter would show as text.
+        The converter does not know a command. It would show it as text.
     """
     for command, instead in _INSTEAD.items():
         latex = re.sub(re.escape(command) + r"(?![A-Za-z])", lambda _, new=instead: new, latex)
@@ -39,7 +39,7 @@ def mathml(latex: str, *, display: str) -> str:
 def _converted(node: nodes.math | nodes.math_block, latex: str, display: str) -> str:
     try:
         return mathml(latex, display=display)
-    except Exception as reason:  # whatever the converter trips over, the formula is named
+    except Exception as reason:  # the warning names the formula, whatever the cause
         _LOG.warning("formula %r: %s", latex, reason, location=node)
         return f"<code>{nodes.unescape(latex)}</code>"
 
@@ -50,7 +50,7 @@ def _inline(self: HTML5Translator, node: nodes.math) -> None:
 
 
 def _block(self: HTML5Translator, node: nodes.math_block) -> None:
-    # Blank lines separate formulas, as for other renderers.
+    # Blank lines separate formulas, as in other renderers.
     formulas = [part.strip() for part in re.split(r"\n\s*\n", node.astext()) if part.strip()]
     shown = "".join(_converted(node, one, "block") for one in formulas)
     self.body.append(f'<div class="formula">{shown}</div>')
