@@ -21,6 +21,7 @@ from errcomp.caveats._case import (
 from errcomp.caveats._registry import caveat
 from errcomp.caveats._statistics import simulated_p
 from errcomp.metrics.intervals import tolerance_share
+from errcomp.metrics.intervals.direct import lower_share
 from errcomp.results import Caveat, format_number
 from errcomp.stats.significance import ranks, sign_p, spearman_less, student_ppf, student_sf
 
@@ -187,10 +188,8 @@ def _worst(case: Case, worst: int, share: float) -> tuple[float, float]:
 
 
 def _stay_below(share: float, cases: str, level: float) -> str:
-    # As many digits as show how far the bound is from 100 %.
-    decimals = max(0, math.ceil(-math.log10(1 - share)) - 2) if share < 1 else 0
     confidence = f"{100 * level:.3g} % confidence"
-    return f"At least {100 * share:.{decimals}f} % of {cases} are below it ({confidence})."
+    return f"At least {lower_share(share)} of {cases} are below it ({confidence})."
 
 
 def in_clusters(original: Caveat, key: str, groups: int, level: float) -> Caveat:

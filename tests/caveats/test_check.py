@@ -250,5 +250,5 @@ def test_what_stays_below_the_largest_error_counts_clusters_where_they_err_alike
     assert found["clustered"].evidence["groups"] == 8
     share = found["tail"].evidence["share_of_clusters_below_max"]
     assert share == pytest.approx(0.05 ** (1 / 8))
-    assert "At least 69 % of devices like these 8, with all" in found["tail"].message
+    assert "At least 68 % of devices like these 8, with all" in found["tail"].message
     assert "independent cases" not in found["tail"].message

@@ -267,7 +267,7 @@ def maximum(sample: Sample, level: float) -> Interval:
     share = direct.tolerance_share(sample.units, level)
     return Interval(
         f"no interval for a maximum; with {100 * level:.6g} % confidence at least "
-        f"{100 * share:.1f} % of {noun} like these are below it"
+        f"{direct.lower_share(share)} of {noun} like these are below it"
     )
 
 

@@ -212,6 +212,20 @@ def tolerance_share(n: int, level: float = 0.95) -> float:
     return float((1 - check_level(level)) ** (1 / n))
 
 
+def lower_share(share: float) -> str:
+    """Write a lower bound of a share: rounded down, with the digits that show how far it is from 1.
+
+    Examples
+    --------
+    >>> lower_share(tolerance_share(6)), lower_share(tolerance_share(1000))
+    ('60 %', '99.7 %')
+    """
+    decimals = max(0, math.ceil(-math.log10(1 - share)) - 2) if share < 1 else 0
+    # Not below by a rounding error of its own: 0.29 is 29 %.
+    floor = math.floor(round(share * 10 ** (decimals + 2), 6)) / 10**decimals
+    return f"{floor:.{decimals}f} %"
+
+
 def tolerance_n(share: float, level: float = 0.95) -> int:
     r"""Pairs needed so that their maximum bounds this share of future values.
 

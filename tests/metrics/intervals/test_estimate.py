@@ -113,11 +113,11 @@ class TestNoInterval:
     def test_a_maximum_gets_a_tolerance_statement(self):
         method = estimate("max_ape", **pairs(16)).method
         assert method == (
-            "no interval for a maximum; with 95 % confidence at least 82.9 % of configurations "
+            "no interval for a maximum; with 95 % confidence at least 82 % of configurations "
             "like these are below it"
         )
         clustered = estimate("max_ape", **pairs(16), clusters=np.arange(16) // 4, level=0.9).method
-        assert "90 % confidence at least 56.2 % of clusters" in clustered
+        assert "90 % confidence at least 56 % of clusters" in clustered
 
     @pytest.mark.parametrize("n", [1, 2])
     def test_too_few_pairs(self, n):
