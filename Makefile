@@ -1,7 +1,7 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
 #   make demo    environment, install, the main commands on embedded tables, and a page to look at
 #   make test    the same for the test suite
-.PHONY: demo test wording simulations spark install lint types docs site core coverage mutants watch benchmarks \
+.PHONY: demo test simulations spark install lint types docs site core coverage mutants watch benchmarks \
     benchmarks-disk clean
 
 PYTHON ?= python3
@@ -51,9 +51,6 @@ lint: $(DEV)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/codespell
-
-# Sentences that are not plain yet; part of `make lint` once there are none.
-wording: $(DEV)
 	$(BIN)/python tools/wording.py
 
 types: $(DEV)

@@ -121,7 +121,6 @@ public_modules = (
     "errcomp.report.shown",
     "errcomp.report.model",
     "errcomp.documents",
-    "errcomp.codec",
 )
 
 # Names in single backquotes are code, and links where the site has what they name.
@@ -145,7 +144,7 @@ nitpick_ignore_regex = [
     # Type variables, and types that only the package itself hands around.
     ("py:class", r"errcomp\..*\.T"),
     ("py:class", r"errcomp\.(.*\.)?_.*"),
-    ("py:class", r"errcomp\.codec\.shapes\..*"),
+    ("py:class", r"errcomp\.codec\..*"),
     ("py:class", r"errcomp\.readers\.core\.(sheet\.Sheet|source\.Lines|registry\.Reads)"),
     (
         "py:class",

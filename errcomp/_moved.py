@@ -1,4 +1,4 @@
-"""Names that public modules, and what they hold, had before: they still work, with a warning."""
+"""Former names of public modules, classes and functions; they work, with a DeprecationWarning."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 else:
     Loader = object  # importlib.abc takes longer to import than the rest of this together
 
-#: Room → modules that stood in the package beside it.
+#: Subpackage → modules that were moved into it from the package above it.
 _ROOMS = {
     "readers.core": "archives output registry sheet source",
     "readers.profilers": "jax kineto ncu nsys nvprof onnxruntime rocprof tracelens",
@@ -42,7 +42,7 @@ _ROOMS = {
         "predict propagate readers replicate report"
     ),
 }
-#: Modules that have another name today.
+#: Former name of a module → current name.
 _RENAMED = {
     "calibration.baselines": "calibration.estimators.linear.baselines",
     "calibration.bayesian": "calibration.estimators.bayesian.residual",
@@ -121,7 +121,7 @@ _RENAMED = {
     "datasets.ort_releases": "datasets.measured",
     "datasets.torch_cpu": "datasets.measured",
 }
-#: Functions of a module whose parts stand beside what they show.
+#: Former module → its functions, which are now in several modules → their current names.
 _SPLIT = {
     "errcomp.report.result_figures": {
         "cells": "claims.view.replication.cells",
@@ -138,7 +138,7 @@ _SPLIT = {
         "text": "report.shown.Shown.__str__",
     },
 }
-#: Modules to classes and functions of theirs that have another name today.
+#: Module → former names of its classes and functions → their current names.
 _NAMES = {
     "errcomp.halflife.forecast": {
         "GroupOutlook": "GroupForecast",
@@ -155,7 +155,7 @@ _TODAY = {f"errcomp.{old}": f"errcomp.{new}" for old, new in _RENAMED.items()} |
 
 
 class _Alias(Loader):
-    """Finds a module under the name that it had."""
+    """Finds a module under its former name."""
 
     def __init__(self) -> None:
         self._specs: dict[str, ModuleSpec | None] = {}
@@ -180,24 +180,24 @@ class _Alias(Loader):
         return module
 
     def exec_module(self, module: ModuleType) -> None:
-        # The machinery has put the spec of the old name into the module.
-        assert module.__spec__ is not None  # put there just now
+        # Python's import system has set the spec of the old name.
+        assert module.__spec__ is not None
         if module.__spec__.name in _SPLIT:
             return
         module.__spec__ = self._specs.pop(module.__spec__.name)
 
 
 class _OldNames(SourceFileLoader):
-    """Loads a module that answers to the old names of what it holds, too."""
+    """Loads a module whose classes and functions can also be accessed by their former names."""
 
     def exec_module(self, module: ModuleType) -> None:
         super().exec_module(module)
-        assert "__getattr__" not in vars(module)  # which would be lost
+        assert "__getattr__" not in vars(module)  # it would be overwritten
         vars(module)["__getattr__"] = partial(_renamed, module)
 
 
 def _renamed(module: ModuleType, name: str) -> Any:
-    """Return what a module holds under the name that it has today."""
+    """Return an attribute of a module, by its former name."""
     place = module.__name__
     if name not in _NAMES[place]:
         raise AttributeError(f"module {place!r} has no attribute {name!r}", name=name, obj=module)
@@ -207,8 +207,8 @@ def _renamed(module: ModuleType, name: str) -> Any:
 
 
 def _parts(name: str) -> ModuleType:
-    """Return a module of functions that stand in several today."""
-    warnings.warn(f"{name} is no module any more: see .plot() of results", DeprecationWarning, 2)
+    """Return a module of functions that are now in several modules."""
+    warnings.warn(f"{name} is deprecated: use .plot() of a result", DeprecationWarning, 2)
     module = ModuleType(name)
     for function, today in _SPLIT[name].items():
         setattr(module, function, resolve_name(f"errcomp.{today}"))
@@ -216,7 +216,7 @@ def _parts(name: str) -> ModuleType:
 
 
 def install() -> None:
-    """Let old names import."""
+    """Make imports of former names work."""
     if not any(isinstance(finder, _Alias) for finder in sys.meta_path):
-        # First: a package that moved would otherwise give its modules out under both names.
+        # Insert first: otherwise the modules of a moved package would be imported under both names.
         sys.meta_path.insert(0, _Alias())

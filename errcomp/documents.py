@@ -54,7 +54,7 @@ _SCHEMA = re.compile(r"errcomp\.([a-z-]{1,40})/([1-9][0-9]{0,5})")
 
 
 def is_document(path: str | Path) -> bool:
-    """Say whether a file is, or was meant to be, a document of errcomp.
+    """Return whether a file looks like a document of errcomp, even if it is damaged.
 
     Parameters
     ----------
@@ -94,6 +94,18 @@ def read(path: str | Path) -> tuple[str, Mapping[str, Any], Any]:
     InputError
         The file is not such a document, is damaged, or was written by a newer errcomp. The message
         names the file, the key with its path, the value and the remedy.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import errcomp as ec
+    >>> audit = ec.audit({"predicted": [11.0, 90.0], "measured": [10.0, 100.0]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "audit.json")
+    ...     _ = path.write_text(audit.to_json())
+    ...     schema, document, result = read(path)
+    >>> schema, document["n"], result
+    ('errcomp.audit/1', 2, Audit(MAPE 10.00 %, n=2))
     """
     try:
         document = parse(read_text(Path(path)))
@@ -178,8 +190,10 @@ def load(document: Mapping[str, Any]) -> Any:
 
 
 def result_class(name: str) -> type[Document]:
-    """Return the class of results whose documents have this name, e.g. ``audit``.
+    """Return the result class whose documents have this name, e.g. ``audit``.
 
+    Examples
+    --------
     >>> result_class("audit").__name__
     'Audit'
     """
@@ -222,6 +236,17 @@ def view_of_file(name: str) -> Report:
     ------
     InputError
         It is not such a document, or is damaged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import errcomp as ec
+    >>> audit = ec.audit({"predicted": [11.0, 90.0], "measured": [10.0, 100.0]})
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "audit.json")
+    ...     _ = path.write_text(audit.to_json())
+    ...     view_of_file(str(path)).line
+    ['MAPE 10.00 %', 'n=2']
     """
     _, document, result = read(name)
     if result is None:
@@ -237,6 +262,12 @@ def view_of_rows(document: Mapping[str, Any], name: str) -> Report:
     ------
     InputError
         It has no rows.
+
+    Examples
+    --------
+    >>> report = view_of_rows({"rows": [{"device": "H100", "n": 3}]}, "rows.json")
+    >>> [(column.header, column.right) for column in report.tables[0].columns]
+    [('device', False), ('n', True)]
     """
     rows = document.get("rows")
     if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):

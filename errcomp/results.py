@@ -102,7 +102,13 @@ def format_fraction(value: float) -> str:
 
 
 def written_fraction(value: float) -> Written:
-    """Return the text of `format_fraction` in its parts."""
+    """Return the text of `format_fraction` in its parts.
+
+    Examples
+    --------
+    >>> written_fraction(0.0874)
+    Written(number='8.74', unit=' %', low='', high='')
+    """
     return Written(_percent(100 * value, 2), "" if math.isnan(value) else " %")
 
 
@@ -122,7 +128,13 @@ def format_change(
 def written_change(
     value: float, low: float | None = None, high: float | None = None, *, unit: str = " %"
 ) -> Written:
-    """Return the text of `format_change` in its parts."""
+    """Return the text of `format_change` in its parts.
+
+    Examples
+    --------
+    >>> written_change(0.021, -0.0033, 0.05)
+    Written(number='+2.1', unit=' %', low='-0.3', high='5.0')
+    """
     text = _percent(100 * value, 1)
     if math.isnan(value):
         return Written(text)
@@ -331,11 +343,23 @@ class Estimate(Document):
         return f"Estimate({self.figure} {self})"
 
     def format(self) -> str:
-        """Write the value and its interval, without n."""
+        """Write the value and its interval, without n.
+
+        Examples
+        --------
+        >>> Estimate("mape", 0.0874, low=0.056, high=0.121, n=16).format()
+        '8.74 % [5.6, 12.1]'
+        """
         return self.written().text
 
     def written(self) -> Written:
-        """Return the text of `format` in its parts."""
+        """Return the text of `format` in its parts.
+
+        Examples
+        --------
+        >>> Estimate("mape", 0.0874, low=0.056, high=0.121).written()
+        Written(number='8.74', unit=' %', low='5.6', high='12.1')
+        """
         none = math.isnan(self.value)
         if self.unit == "fraction":
             number, unit = _percent(100 * self.value, 2), "" if none else " %"
@@ -353,7 +377,13 @@ class Estimate(Document):
         return Written(number, unit, *_number_interval(self.value, self.low, self.high))
 
     def to_row(self, name: str = "") -> dict[str, Any]:
-        """Return the columns ``<figure>``, ``<figure>_low``, ``<figure>_high`` for a table."""
+        """Return the columns ``<figure>``, ``<figure>_low``, ``<figure>_high`` for a table.
+
+        Examples
+        --------
+        >>> Estimate("mape", 0.0874, low=0.056, high=0.121).to_row()
+        {'mape': 0.0874, 'mape_low': 0.056, 'mape_high': 0.121}
+        """
         name = name or self.figure
         return {name: self.value, f"{name}_low": self.low, f"{name}_high": self.high}
 
@@ -362,6 +392,12 @@ class Estimate(Document):
         """Make an estimate from the columns of a row in a document and from the fields given.
 
         ``level`` and ``seed`` belong to an interval; without an interval they are None.
+
+        Examples
+        --------
+        >>> row = Field({"mape": 0.0874, "mape_low": 0.056, "mape_high": 0.121}, "rows[0]", {})
+        >>> Estimate.from_row(row, "mape", n=16)
+        Estimate(mape 8.74 % [5.6, 12.1], n=16)
         """
         value = VALUE.read(field.at(name))
         low, high = interval(field, f"{name}_low", f"{name}_high")

@@ -1,11 +1,13 @@
-"""What a parameter is called, in every public signature: docs/api-conventions.md."""
+"""Names of parameters, results and examples in the whole public API: docs/api-conventions.md."""
 
 from __future__ import annotations
 
+import doctest
 import importlib
 import inspect
 import json
 import re
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import is_dataclass
@@ -64,15 +66,20 @@ def functions_of(module: str) -> Iterator[tuple[str, Callable[..., Any]]]:
             continue
         if "__init__" in vars(value) and not is_dataclass(value):
             yield f"{module}.{name}", value.__init__
-        for key in dir(value):
-            member = inspect.getattr_static(value, key)
-            member = getattr(member, "__func__", member)
-            if (
-                not key.startswith("_")
-                and inspect.isfunction(member)
-                and (member.__module__ or "").startswith("errcomp")
-            ):
-                yield f"{module}.{name}.{key}", member
+        yield from ((f"{module}.{name}.{key}", method) for key, method in methods_of(value))
+
+
+def methods_of(cls: type) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Yield the public methods of a class that errcomp defines, without properties."""
+    for key in dir(cls):
+        member = inspect.getattr_static(cls, key)
+        member = getattr(member, "__func__", member)
+        if (
+            not key.startswith("_")
+            and inspect.isfunction(member)
+            and (member.__module__ or "").startswith("errcomp")
+        ):
+            yield key, member
 
 
 FUNCTIONS = {name: function for module in MODULES for name, function in functions_of(module)}
@@ -221,3 +228,88 @@ def test_a_composition_shows_its_parameters_and_writes_its_fit() -> None:
     assert json.loads(predictions.to_json())["rows"][0]["run"] == predictions.run[0]
     measured = kernels.totals().run_measured
     assert model.score(kernels) == -mape(predicted=predictions.predicted, measured=measured)
+
+
+#: How a class is written as JSON and read: used by `errcomp.codec`, which is internal.
+OF_CODEC = {"from_field", "json_schema", "keys"}
+
+
+def has_example(thing: Any, known: dict[str, set[str]]) -> bool:
+    """Return whether pytest finds a doctest in the docstring, and does not skip it."""
+    module = thing.__module__
+    if not module.startswith("errcomp"):
+        return False
+    if module not in known:
+        tests = doctest.DocTestFinder().find(sys.modules[module])
+        known[module] = {
+            test.name
+            for test in tests
+            if any(not example.options.get(doctest.SKIP) for example in test.examples)
+        }
+    return f"{module}.{thing.__qualname__}" in known[module]
+
+
+def names_in(annotation: object) -> set[str]:
+    return set(re.findall(r"\w+", str(annotation)))
+
+
+def test_every_public_function_and_method_has_an_example() -> None:
+    """For a method that overrides another, an example of the base class is enough."""
+    missing: list[str] = []
+    known: dict[str, set[str]] = {}
+    for name, function in FUNCTIONS.items():
+        module, _, key = name.rpartition(".")
+        if key in OF_CODEC or inspect.isclass(getattr(sys.modules.get(module), key, None)):
+            continue
+        package, _, cls = module.rpartition(".")
+        owner = getattr(sys.modules.get(package), cls, None)
+        bases = owner.__mro__ if inspect.isclass(owner) else ()
+        same = [vars(base)[key] for base in bases if key in vars(base)] or [function]
+        if not any(has_example(getattr(one, "__func__", one), known) for one in same):
+            missing.append(name)
+    assert missing == []
+
+
+def test_every_public_class_has_an_example() -> None:
+    """In its docstring or methods, or in a function that returns it or an object that holds it."""
+    known: dict[str, set[str]] = {}
+    classes: dict[str, type] = {}
+    for module in map(importlib.import_module, MODULES):
+        values = {name: getattr(module, name) for name in module.__all__}
+        classes |= {
+            name: value
+            for name, value in values.items()
+            if inspect.isclass(value)
+            and value.__module__.startswith("errcomp")
+            and not issubclass(value, Exception)
+        }
+    returned = {
+        name
+        for function in FUNCTIONS.values()
+        if has_example(function, known)
+        for name in names_in(inspect.signature(function).return_annotation)
+    }
+    shown = {
+        name
+        for name, cls in classes.items()
+        if name in returned
+        or has_example(cls, known)
+        or any(
+            has_example(method, known)
+            for _, method in methods_of(cls)
+            if method.__qualname__.startswith(f"{cls.__name__}.")
+        )
+    }
+    before = -1
+    while len(shown) > before:  # also the classes of attributes
+        before = len(shown)
+        for cls in [classes[name] for name in shown]:
+            fields = [
+                a for base in cls.__mro__ for a in vars(base).get("__annotations__", {}).values()
+            ]
+            getters = [
+                p.fget for _, p in inspect.getmembers(cls, lambda x: isinstance(x, property))
+            ]
+            fields += [inspect.signature(get).return_annotation for get in getters if get]
+            shown |= set().union(*map(names_in, fields)) & set(classes)
+    assert sorted(set(classes) - shown) == []

@@ -49,6 +49,13 @@ class Check:
         Whether errors are meaningless if it finds something; checks of errors are then left out.
     of_errors : bool
         Whether it checks errors, not only the sample.
+
+    Examples
+    --------
+    >>> from errcomp.caveats import CHECKS
+    >>> one_sided = next(check for check in CHECKS if check.code == "one-sided")
+    >>> one_sided.title, one_sided.scope
+    ('Most errors have one sign', 'pairs')
     """
 
     code: str

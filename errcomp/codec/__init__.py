@@ -1,10 +1,10 @@
-"""Results as JSON: every class of a result says its keys once, and is written and read by them.
+"""Write results as JSON and read them back; each result class declares its keys once.
 
-A class derives from `Document`. What its fields hold is said by their types: `Share`, `Count` and
-the like bound a number, `Undefined` and `Endless` say what null stands for, `Each` what an array
-holds. Where keys and fields differ, the class lists its keys (`KEYS`). A document is read strictly:
-every key must be there and of its type, and what follows from other values must agree with them,
-so that a page never shows what a command did not find.
+A class derives from `Document`. The types of its fields define the JSON: `Share`, `Count` and
+similar types bound a number, `Undefined` and `Endless` define the meaning of null, and `Each` the
+type of an array's elements. Where keys and fields differ, the class lists its keys (`KEYS`).
+Reading is strict: every key must exist and have its type, and derived values must agree with the
+values that they are derived from. So a page only shows values that a command computed.
 """
 
 from __future__ import annotations
@@ -95,12 +95,20 @@ T = TypeVar("T", bound=Document)
 
 
 def decode(cls: type[T], document: Mapping[str, Any]) -> T:
-    """Make a result of its document.
+    """Turn a document into the result that it was written from.
 
     Raises
     ------
     InputError
-        A key is missing or of another type; a value cannot be, or does not follow from the others.
+        A key is missing or has another type; a value is impossible, or contradicts the others.
+
+    Examples
+    --------
+    >>> import errcomp as ec
+    >>> from errcomp.claims.auditing import Audit
+    >>> document = ec.audit({"predicted": [11.0, 90.0], "measured": [10.0, 100.0]}).to_dict()
+    >>> decode(Audit, document)
+    Audit(MAPE 10.00 %, n=2)
     """
     from errcomp.codec.text import check_values
 
@@ -109,16 +117,16 @@ def decode(cls: type[T], document: Mapping[str, Any]) -> T:
         result = cls.from_field(Field(document, "", document))
         _within(document, result.to_dict())
     except InputError as error:
-        said = str(error).rstrip(".")
+        reason = str(error).rstrip(".")
         raise InputError(
-            f"{cls.SCHEMA}: {said}. Write the document again with this errcomp: errcomp "
+            f"{cls.SCHEMA}: {reason}. Write the document again with this errcomp: errcomp "
             f"{cls.COMMAND} … -o FILE.json"
         ) from error
     return result
 
 
 def schema_of(cls: type[Document]) -> dict[str, Any]:
-    """Return the JSON Schema of the documents of a class of results.
+    """Return the JSON Schema of the documents of a result class.
 
     Examples
     --------
@@ -132,16 +140,18 @@ def schema_of(cls: type[Document]) -> dict[str, Any]:
 
 
 class Absent:
-    """Stands where a result has what its document cannot hold.
+    """Placeholder for a part of a result that its document does not hold.
+
+    Access to any other attribute raises InputError.
 
     Parameters
     ----------
     of : str
-        What it stands for, e.g. ``"the errors of single series"``.
+        Name of the part, e.g. ``"the errors of single series"``.
     remedy : str
-        Where that is to be had.
+        How to get the part.
     known : object
-        What the document does say.
+        Attributes that the document does hold.
     """
 
     def __init__(self, of: str, remedy: str, **known: Any) -> None:
@@ -155,15 +165,16 @@ class Absent:
 
 
 def _within(document: Mapping[str, Any], again: Mapping[str, Any], path: str = "") -> None:
-    """Refuse a document that says otherwise than what was made of it.
+    """Refuse a document whose derived values disagree with the result that was read from it.
 
-    What follows from other values (a count, a ratio, whether an interval excludes 0) is made anew;
-    where it differs somebody has changed a part of the document. Words may change with a version.
+    Derived values (a count, a ratio, whether an interval excludes 0) are computed again. A
+    difference means that somebody changed a part of the document. Texts may differ: they change
+    between versions.
     """
     for name, value in again.items():
         here = f"{path}.{name}" if path else name
         if name not in document:
-            raise InputError(f"{path + ' has' if path else 'there is'} no key {name!r}")
+            raise InputError(f"{path or 'the document'} has no key {name!r}")
         _same(document[name], value, here)
 
 
@@ -174,11 +185,14 @@ def _same(given: Any, made: Any, path: str) -> None:
         for i, (one, other) in enumerate(zip(given, made, strict=True)):
             _same(one, other, f"{path}[{i}]")
     elif not _agree(given, made):
-        seen = "a list of another length" if isinstance(made, list) else f"{given!r:.60}"
         raise InputError(
-            f"{path} is {seen}, but {'' if isinstance(made, list) else f'{made!r:.60} '}"
-            "follows from the rest of the document: a part of it was changed"
+            f"{path} is {_brief(given)}, but {_brief(made)} follows from the rest of the document: "
+            "a part of it was changed"
         )
+
+
+def _brief(value: Any) -> str:
+    return f"a list of {len(value)}" if isinstance(value, list | tuple) else f"{value!r:.60}"
 
 
 def _agree(given: Any, made: Any) -> bool:

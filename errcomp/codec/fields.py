@@ -1,4 +1,4 @@
-"""One value of a document and where it stands, so that what is wrong can be said with its place."""
+"""One value of a document with its path, so that messages can name the place of an error."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _SHOWN = 60
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A value with its path, e.g. ``rows[3].mape_low``; the document itself has the path "".
+    """A value with its path, e.g. ``rows[3].mape_low``; the path of the document itself is "".
 
     Attributes
     ----------
     value : object
     path : str
     document : mapping
-        The whole document, for what is said once and holds of every row.
+        The whole document, for values that it states once for all rows.
     """
 
     value: Any
@@ -28,25 +28,24 @@ class Field:
     document: Mapping[str, Any]
 
     def at(self, key: str) -> Field:
-        """Return the value of a key of this object, which must be there."""
+        """Return the value of a key of this object; raise InputError if the key is missing."""
         if key not in self.object():
-            here = f"{self.path} has" if self.path else "there is"
-            raise InputError(f"{here} no key {key!r}")
+            raise InputError(f"{self.path or 'the document'} has no key {key!r}")
         path = f"{self.path}.{key}" if self.path else key
         return Field(self.value[key], path, self.document)
 
     def has(self, key: str) -> bool:
-        """Say whether there is such a key."""
+        """Return whether this object has a key."""
         return key in self.object()
 
     def object(self) -> Mapping[str, Any]:
-        """Return the keys and values."""
+        """Return this value as a mapping; raise InputError if it is not an object."""
         if not isinstance(self.value, Mapping):
             self.refuse("an object")
         return self.value
 
     def items(self, fewest: int = 0) -> Iterator[Field]:
-        """Iterate over the elements of this list."""
+        """Iterate over the elements of this list, of at least `fewest` elements."""
         if not isinstance(self.value, list | tuple):
             self.refuse("a list")
         if len(self.value) < fewest:
@@ -55,13 +54,13 @@ class Field:
             yield Field(value, f"{self.path}[{i}]", self.document)
 
     def refuse(self, wanted: str) -> NoReturn:
-        """Say what must stand here, and what does."""
+        """Raise InputError: the value must be `wanted`; show the actual value."""
         raise InputError(
             f"{self.path or 'the document'} must be {wanted}, got {_shown(self.value)}"
         )
 
     def contradicts(self, wanted: str) -> NoReturn:
-        """Say that other values of the document ask for another one here."""
+        """Raise InputError: other values of the document require the value `wanted` here."""
         value = self.value
         shown = f"{value:.6g}" if isinstance(value, float) else _shown(value)
         raise InputError(

@@ -1,4 +1,4 @@
-"""The keys of a result in a document: one list from which it is written, read and described."""
+"""The keys of a result in a document: one list for writing, for reading and for the schema."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from errcomp.errors import InputError
 
 
 class Part:
-    """Some keys of an object, and the fields of the class that they hold.
+    """Some keys of an object, and the fields of the class whose values they hold.
 
-    The base is subclassed where fields and keys do not correspond one to one.
+    Subclass it where fields and keys do not correspond one to one.
     """
 
     def write(self, result: Any) -> Mapping[str, Any]:
@@ -26,7 +26,7 @@ class Part:
         raise NotImplementedError
 
     def read(self, field: Field) -> Mapping[str, Any]:
-        """Return the fields of the class with their values, from the object in a document."""
+        """Return the values of the fields, by name, from the object in a document."""
         raise NotImplementedError
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
@@ -59,71 +59,71 @@ class Key(Part):
         return {self.name: self.shape.read(field.at(self.key))}
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
-        """Return that of the type of the field."""
+        """Return the schema of the field's type."""
         return {self.key: self.shape.schema(names)}
 
 
 @dataclass(frozen=True)
 class Derived(Part):
-    """A key that follows from the fields: written, and compared when a document is read."""
+    """A key whose value is derived from the fields; compared when a document is read."""
 
     key: str
     type: Any
     get: Callable[[Any], Any]
 
     def write(self, result: Any) -> Mapping[str, Any]:
-        """Return the key with what follows."""
+        """Return the key with the derived value."""
         return {self.key: plain(self.get(result))}
 
     def read(self, field: Field) -> Mapping[str, Any]:
-        """Return nothing, but see that it is there."""
+        """Check that the key exists; return no fields."""
         field.at(self.key)
         return {}
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
-        """Return that of its type."""
+        """Return the schema of its type."""
         return {self.key: shape_of(self.type).schema(names)}
 
 
 @dataclass(frozen=True)
 class Ends(Part):
-    """The ends of an interval: null is None for both, and endless for the upper one alone.
+    """The bounds of an interval: two nulls mean no interval, a null upper bound means infinity.
 
-    The keys are called as the fields.
+    The keys have the names of the fields.
     """
 
     low: str = "low"
     high: str = "high"
 
     def write(self, result: Any) -> Mapping[str, Any]:
-        """Return both ends."""
+        """Return both bounds."""
         return {name: plain(getattr(result, name)) for name in (self.low, self.high)}
 
     def read(self, field: Field) -> Mapping[str, Any]:
-        """Return both ends."""
+        """Return both bounds."""
         return dict(zip((self.low, self.high), interval(field, self.low, self.high), strict=True))
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
-        """Return those of two numbers, or null."""
+        """Return the schemas of two numbers that may be null."""
         return {name: shape_of(float | None).schema(names) for name in (self.low, self.high)}
 
 
 def interval(field: Field, low: str, high: str) -> tuple[float | None, float | None]:
-    """Read the ends of an interval; null is None for both, and endless for the upper one alone."""
+    """Read the bounds of an interval: two nulls are None, a null upper bound alone is infinity."""
     shape = shape_of(float | None)
     start, end = shape.read(field.at(low)), shape.read(field.at(high))
     if start is None:
         if end is not None:
-            field.at(low).refuse("a number, as the upper end is one")
+            field.at(low).refuse("a number, because the upper bound is a number")
         return None, None
     if end is not None and end < start:
-        field.at(high).refuse(f"at least the lower end, {start:g}")
+        field.at(high).refuse(f"at least the lower bound, {start:g}")
     return start, math.inf if end is None else end
 
 
 @dataclass(frozen=True)
 class Within(Part):
-    """Fields that stand in an object of their own."""
+    """Fields that are written as an inner object."""
 
     key: str
     parts: tuple[Part, ...]
@@ -143,7 +143,7 @@ class Within(Part):
         return values
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
-        """Return that of the object."""
+        """Return the schema of the object."""
         properties: dict[str, Any] = {}
         for part in self.parts:
             properties |= part.schema(names)
@@ -162,7 +162,7 @@ def closed(properties: Mapping[str, Any]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Inline(Part):
-    """A field whose own keys stand among those of the object that holds it."""
+    """A field whose keys are written among the keys of the object that holds it."""
 
     name: str
     of: type[Document]
@@ -177,23 +177,23 @@ class Inline(Part):
         return {self.name: self.of.from_field(field)}
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
-        """Return those of the keys of the field."""
+        """Return the schemas of the field's keys."""
         return dict(self.of.json_schema(names)["properties"])
 
 
 @dataclass(frozen=True)
 class Rows(Part):
-    """Fields that are columns of equal length: in a document a list with an object for each row.
+    """Fields that are columns of equal length: in a document, a list with one object per row.
 
     Attributes
     ----------
     key : str
-        Of the list.
+        Key of the list.
     columns : mapping of str to (str, type, callable)
-        By the key in a row, the field of the class, the type of its values, and what makes a field
-        of them (`numpy.array`, `tuple`, `words`).
+        Key in a row → field of the class, type of its values, and a callable that turns a list of
+        values into the field (`numpy.array`, `tuple`, `words`).
     fewest : int
-        Rows that there must be.
+        Least number of rows.
     """
 
     key: str
@@ -222,7 +222,7 @@ class Rows(Part):
         }
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
-        """Return that of an array of objects."""
+        """Return the schema of an array of objects."""
         properties = {
             name: shape_of(type_).schema(names) for name, (_, type_, _) in self.columns.items()
         }
@@ -231,7 +231,7 @@ class Rows(Part):
 
 
 def words(values: list[str]) -> Any:
-    """Return an array of text."""
+    """Return an array of texts."""
     import numpy as np
 
     return np.array(values, dtype=object)
@@ -239,9 +239,9 @@ def words(values: list[str]) -> Any:
 
 @dataclass(frozen=True)
 class GroupKeys(Part):
-    """The values of the grouping keys, which stand among the keys of a row.
+    """The values of the grouping keys, which are written among the keys of a row.
 
-    The document says in ``by`` what they are called. A row of all groups together has none.
+    The key ``by`` of the document lists their names. A row for all groups together has none.
     """
 
     name: str = "key"
@@ -266,12 +266,12 @@ class GroupKeys(Part):
 
 
 def key(name: str, field: str, type_: Any = None) -> Key:
-    """Name the key under which a field is written; without a type the field's own is taken."""
+    """Return a `Key` for a field; without a type, it has the type of the field."""
     return Key(name, field, cast(Shape, None) if type_ is None else shape_of(type_))
 
 
 class Document:
-    """A result, or a part of one, that documents hold.
+    """A result, or a part of a result, that is written as JSON.
 
     A subclass is a dataclass. Its fields are written under their own names, in their order, unless
     `KEYS` lists other keys.
@@ -279,9 +279,9 @@ class Document:
     Attributes
     ----------
     KEYS : tuple
-        Names of fields and `Part`.
+        Names of fields, and `Part` objects.
     SCHEMA, COMMAND : str
-        Of a whole document: its name with its version, and the command that writes it.
+        For a whole document: the name and version of its schema, and the command that writes it.
     """
 
     __slots__ = ()
@@ -290,23 +290,40 @@ class Document:
     COMMAND: ClassVar[str] = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON: fractions, not percent; None for what is not defined."""
+        """Return plain values for JSON: fractions, not per cent; None for undefined values.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> audit = ec.audit({"predicted": [11.0, 90.0], "measured": [10.0, 100.0]})
+        >>> document = audit.to_dict()
+        >>> document["schema"], document["n"], document["rows"][0]["n"]
+        ('errcomp.audit/1', 2, 2)
+        """
         return {"schema": self.SCHEMA, **self.keys()} if self.SCHEMA else self.keys()
 
     def keys(self) -> dict[str, Any]:
-        """Return the same within another document: without the name of the schema."""
+        """Return the keys of `to_dict` without the schema, for use within another document."""
         written: dict[str, Any] = {}
         for part in parts_of(type(self)):
             written.update(part.write(self))
         return written
 
     def to_json(self) -> str:
-        """Return the text that ``--json`` prints and `errcomp.read_result` reads."""
+        """Return the text that ``--json`` prints and `errcomp.read_result` reads.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> audit = ec.audit({"predicted": [11.0, 90.0], "measured": [10.0, 100.0]})
+        >>> audit.to_json().splitlines()[1]
+        '  "schema": "errcomp.audit/1",'
+        """
         return json_text(self.to_dict())
 
     @classmethod
     def from_field(cls, field: Field) -> Self:
-        """Make a result of its object in a document; refuse one that contradicts itself."""
+        """Return the result that an object in a document holds; refuse contradictory values."""
         values: dict[str, Any] = {}
         for part in parts_of(cls):
             values.update(part.read(field))
@@ -319,17 +336,17 @@ class Document:
         return result
 
     def _agree(self, field: Field) -> None:
-        """Refuse values of the document that contradict each other; say where they stand."""
+        """Refuse values of the document that contradict each other; name their paths."""
 
     @classmethod
     def json_schema(cls, names: Names) -> dict[str, Any]:
-        """Return the JSON Schema of the object; those of classes within it are added to `names`."""
-        told = attributes_told(cls)
+        """Return the JSON Schema of the object; add the schemas of inner classes to `names`."""
+        described = attributes_told(cls)
         properties: dict[str, Any] = {"schema": {"const": cls.SCHEMA}} if cls.SCHEMA else {}
         for part in parts_of(cls):
             for name, schema in part.schema(names).items():
-                meant = told.get(part.name if isinstance(part, Key) else name)
-                properties[name] = {"description": meant, **schema} if meant else schema
+                text = described.get(part.name if isinstance(part, Key) else name)
+                properties[name] = {"description": text, **schema} if text else schema
         others = properties.pop("*", False)
         return {
             "description": (cls.__doc__ or "").partition("\n")[0],
@@ -344,7 +361,7 @@ _PARTS: dict[type, tuple[Part, ...]] = {}
 
 
 def parts_of(cls: type[Document]) -> tuple[Part, ...]:
-    """Return the parts that a class is written as, each with its type."""
+    """Return the parts of a class, each with its type."""
     if cls not in _PARTS:
         _PARTS[cls] = tuple(_parts(cls))
     return _PARTS[cls]
@@ -360,7 +377,7 @@ def _parts(cls: type[Document]) -> Iterator[Part]:
 
 
 def type_of(cls: type, name: str) -> Any:
-    """Return the type of a field, as it is written in its class."""
+    """Return the type of a field, from the annotation in its class."""
     own = {base: inspect.get_annotations(base) for base in cls.__mro__}
     owner = next(base for base, annotations in own.items() if name in annotations)
     written = own[owner][name]
@@ -369,18 +386,18 @@ def type_of(cls: type, name: str) -> Any:
 
 
 def attributes_told(cls: type) -> dict[str, str]:
-    """Return what the docstring of a class says of each attribute.
+    """Return the description of each attribute, from the docstring of a class.
 
     Examples
     --------
     >>> from errcomp.results import Caveat
     >>> attributes_told(Caveat)["evidence"]
-    'The numbers behind it; fractions, not percent.'
+    'The numbers as a mapping; fractions, not per cent.'
     """
     section = inspect.cleandoc(cls.__doc__ or "").partition("Attributes\n----------\n")[2]
     section = re.split(r"\n\n[A-Z][A-Za-z ]+\n-+\n", section)[0]
-    told: dict[str, str] = {}
+    described: dict[str, str] = {}
     for head, text in re.findall(r"^(\S.*)\n((?:    .*\n?|\n)*)", section, re.MULTILINE):
         meaning = " ".join(text.split())
-        told |= dict.fromkeys(head.partition(" : ")[0].split(", "), meaning)
-    return told
+        described |= dict.fromkeys(head.partition(" : ")[0].split(", "), meaning)
+    return described

@@ -1,4 +1,4 @@
-"""How a value of each type is written as JSON, read again, and described by a JSON Schema."""
+"""For each type of value: how it is written as JSON, read back, and described by a JSON Schema."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from errcomp.errors import InputError
 
 @dataclass(frozen=True, slots=True)
 class Meta:
-    """Bounds of a type, as those of ``msgspec.Meta``, which is imported when it is needed."""
+    """Bounds of a type, named like those of ``msgspec.Meta``, which is imported on demand."""
 
     ge: float | None = None
     gt: float | None = None
@@ -29,27 +29,27 @@ class Meta:
 
 @dataclass(frozen=True, slots=True)
 class NullAs:
-    """Marks a value that is null in a document: JSON has none, or nothing is meant by it."""
+    """Marks the value that is null in a document, e.g. NaN, which JSON does not have."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Each:
-    """Marks an array: in a document it is a list of values of this type."""
+    """Marks an array: a list of values of this type in a document."""
 
     type: Any
 
 
-#: Logarithms whose exponential exists.
+#: Largest logarithm whose exponential is finite, rounded down.
 _LARGEST_LOG = 700.0
 
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
 #: A fraction of a whole, or a probability.
 Share: TypeAlias = Annotated[float, Meta(ge=0.0, le=1.0)]
-#: What is neither impossible nor certain: the coverage of an interval.
+#: A probability that is neither 0 nor 1: the coverage of an interval.
 Coverage: TypeAlias = Annotated[float, Meta(gt=0.0, lt=1.0)]
-#: A standard deviation, or what else cannot be negative.
+#: A standard deviation, or another number that cannot be negative.
 Size: TypeAlias = Annotated[float, Meta(ge=0.0)]
 Positive: TypeAlias = Annotated[float, Meta(gt=0.0)]
 #: A value on the log scale.
@@ -57,29 +57,29 @@ Log: TypeAlias = Annotated[float, Meta(ge=-_LARGEST_LOG, le=_LARGEST_LOG)]
 #: The value of a grouping key.
 Scalar: TypeAlias = str | int | float | bool | None
 
-#: A figure that is not defined is null; so is a time without end.
+#: Undefined values (NaN) and infinite times are null in a document.
 Undefined, Endless = NullAs(math.nan), NullAs(math.inf)
 
 
 class Shape(Protocol):
-    """One type: how its values are written, read and described."""
+    """A type of value: how to write it, read it, and describe it in a schema."""
 
     def write(self, value: Any) -> Any:
-        """Return what JSON holds of a value."""
+        """Return a value as plain JSON data."""
 
     def read(self, field: Field) -> Any:
-        """Return the value; raise InputError with its place."""
+        """Return the value; raise InputError with its path if it is invalid."""
 
     def schema(self, names: Names) -> dict[str, Any]:
         """Return its JSON Schema."""
 
 
-#: Schemas of the classes that stand in a document, by name.
+#: Schemas of the classes in a document, by name.
 Names: TypeAlias = dict[str, dict[str, Any]]
 
 
 def plain(value: Any) -> Any:
-    """Turn a value into what JSON can hold: no NumPy types; NaN and infinity become None.
+    """Convert a value to plain JSON data: no NumPy types; NaN and infinity become None.
 
     Examples
     --------
@@ -100,18 +100,18 @@ def plain(value: Any) -> Any:
 
 
 def plain_keys(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return these keys with plain values."""
+    """Return these keys with plain values; see `plain`."""
     return {name: plain(value) for name, value in values.items()}
 
 
 def json_text(document: Any) -> str:
-    """Return the text of a document, as commands print it."""
+    """Return a document as the JSON text that commands print."""
     return json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 @dataclass(frozen=True)
 class Anything:
-    """Whatever JSON holds."""
+    """Any JSON value."""
 
     def write(self, value: Any) -> Any:
         """Return plain values."""
@@ -128,7 +128,7 @@ class Anything:
 
 @dataclass(frozen=True)
 class Leaf:
-    """Text, a number, a truth value or one of some words, within bounds."""
+    """Text, a number, true or false, or one of several words, within bounds."""
 
     annotation: Any
     meta: Meta
@@ -138,7 +138,7 @@ class Leaf:
         return plain(value)
 
     def read(self, field: Field) -> Any:
-        """Return the value if it is one of this type."""
+        """Return the value if it is of this type and within its bounds."""
         import msgspec
 
         try:
@@ -147,14 +147,14 @@ class Leaf:
             field.refuse(_wanted(self.annotation, self.meta))
 
     def schema(self, names: Names) -> dict[str, Any]:
-        """Return that of the type with its bounds."""
+        """Return the schema of the type with its bounds."""
         import msgspec
 
         return msgspec.json.schema(self.type)
 
     @cached_property
     def type(self) -> Any:
-        """The type with its bounds, as msgspec takes it."""
+        """The type with its bounds, as msgspec expects it."""
         import msgspec
 
         return Annotated[self.annotation, msgspec.Meta(**asdict(self.meta))]
@@ -176,13 +176,13 @@ class Day:
             field.refuse("a date such as 2026-01-31")
 
     def schema(self, names: Names) -> dict[str, Any]:
-        """Return that of a date."""
+        """Return the schema of a date."""
         return {"type": "string", "format": "date"}
 
 
 @dataclass(frozen=True)
 class Nullable:
-    """A value, or null for one that JSON has not."""
+    """A value, or null for a value that JSON does not have."""
 
     inner: Shape
     null: Any
@@ -192,11 +192,11 @@ class Nullable:
         return None if value is None or value == self.null else self.inner.write(value)
 
     def read(self, field: Field) -> Any:
-        """Return the value, or what null stands for."""
+        """Return the value, or the meaning of null."""
         return self.null if field.value is None else self.inner.read(field)
 
     def schema(self, names: Names) -> dict[str, Any]:
-        """Allow null besides."""
+        """Return the schema of the value, extended by null."""
         inner = self.inner.schema(names)
         if isinstance(inner.get("type"), str):
             return {**inner, "type": [inner["type"], "null"]}
@@ -205,7 +205,7 @@ class Nullable:
 
 @dataclass(frozen=True)
 class Items:
-    """A list; in memory what `make` makes of it."""
+    """A list; `make` converts it to its type in memory."""
 
     item: Shape
     fewest: int
@@ -217,18 +217,18 @@ class Items:
         return [self.item.write(element) for element in values]
 
     def read(self, field: Field) -> Any:
-        """Return its elements."""
+        """Return the elements, converted by `make`."""
         return self.make([self.item.read(element) for element in field.items(self.fewest)])
 
     def schema(self, names: Names) -> dict[str, Any]:
-        """Return that of an array."""
+        """Return the schema of an array."""
         array: dict[str, Any] = {"type": "array", "items": self.item.schema(names)}
         return array | ({"minItems": self.fewest} if self.fewest else {})
 
 
 @dataclass(frozen=True)
 class Fixed:
-    """A list of so many values, each of its own type."""
+    """A list of fixed length, each value of its own type."""
 
     parts: tuple[Shape, ...]
 
@@ -244,7 +244,7 @@ class Fixed:
         return tuple(part.read(x) for part, x in zip(self.parts, elements, strict=True))
 
     def schema(self, names: Names) -> dict[str, Any]:
-        """Return that of an array of so many."""
+        """Return the schema of an array of this length."""
         n = len(self.parts)
         parts = [part.schema(names) for part in self.parts]
         return {"type": "array", "prefixItems": parts, "minItems": n, "maxItems": n}
@@ -261,17 +261,17 @@ class Table:
         return {str(key): self.value.write(element) for key, element in value.items()}
 
     def read(self, field: Field) -> dict[str, Any]:
-        """Return its items."""
+        """Return the keys with their values."""
         return {key: self.value.read(field.at(key)) for key in field.object()}
 
     def schema(self, names: Names) -> dict[str, Any]:
-        """Return that of an object."""
+        """Return the schema of an object."""
         return {"type": "object", "additionalProperties": self.value.schema(names)}
 
 
 @dataclass(frozen=True)
 class Nested:
-    """An object of a class that says itself how it is written: a `Document`."""
+    """An object of a class that defines its own JSON: a `Document`."""
 
     cls: Any
 
@@ -285,7 +285,7 @@ class Nested:
         return self.cls.from_field(field)
 
     def schema(self, names: Names) -> dict[str, Any]:
-        """Refer to that of the class."""
+        """Return a reference to the schema of the class."""
         name = self.cls.__name__
         if name not in names:
             names[name] = {}
@@ -295,7 +295,7 @@ class Nested:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """A value of the first of some types that takes it."""
+    """A value of one of several types: the first that accepts it."""
 
     parts: tuple[Shape, ...]
 
@@ -304,19 +304,19 @@ class AnyOf:
         return plain(value)
 
     def read(self, field: Field) -> Any:
-        """Return the value as the first type reads it."""
+        """Return the value as read by the first type that accepts it."""
         for part in self.parts[:-1]:
             with contextlib.suppress(InputError):
                 return part.read(field)
         return self.parts[-1].read(field)
 
     def schema(self, names: Names) -> dict[str, Any]:
-        """Allow each of them."""
+        """Return a schema that allows each type."""
         return {"anyOf": [part.schema(names) for part in self.parts]}
 
 
 def array(values: list[Any]) -> Any:
-    """Return an array; NumPy is imported when a document is read."""
+    """Return an array; import NumPy only when a document is read."""
     import numpy as np
 
     return np.array(values)
@@ -371,7 +371,7 @@ def _bare(annotation: Any, meta: Meta) -> Shape:
 
 
 def _wanted(annotation: Any, meta: Meta) -> str:
-    """Say in words what a leaf must be."""
+    """Describe in words the values that a leaf allows."""
     if get_origin(annotation) is Literal:
         return f"one of {', '.join(map(str, get_args(annotation)))}"
     if annotation is str:
@@ -384,6 +384,8 @@ def _wanted(annotation: Any, meta: Meta) -> str:
         most = "" if meta.le is None else f", at most {meta.le}"
         return "a whole number" + (", not negative" if meta.ge == 0 else "") + most
     if meta.ge is not None:
-        return f"a number from {meta.ge:g}" + (" on" if meta.le is None else f" to {meta.le:g}")
+        if meta.le is None:
+            return f"a number of at least {meta.ge:g}"
+        return f"a number from {meta.ge:g} to {meta.le:g}"
     above = "" if meta.gt is None else f" above {meta.gt:g}"
     return f"a number{above}" + ("" if meta.lt is None else f" and below {meta.lt:g}")

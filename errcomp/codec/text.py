@@ -1,4 +1,4 @@
-"""Text that is said to be a document of errcomp: strict JSON, small enough and plain throughout."""
+"""Read the text of a document: strict JSON, limited in size, only plain values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from errcomp.errors import InputError
 
 __all__ = ["check_values", "looks_like_document", "parse", "read_text"]
 
-#: No command writes so much; a table of as many rows is to be given itself.
+#: No command writes a larger document.
 _LARGEST_BYTES = 512 * 2**20
 _LARGEST_DIGITS = 19
 _DEEPEST = 60
@@ -21,7 +21,7 @@ _SCHEMA = re.compile(r'"schema"\s*:\s*"errcomp\.')
 
 
 def looks_like_document(path: Path) -> bool:
-    """Say whether a file is, or was meant to be, JSON that a command of errcomp wrote."""
+    """Return whether a file looks like JSON that a command of errcomp wrote, even if damaged."""
     try:
         if not path.is_file() or path.stat().st_size > _LARGEST_BYTES:
             return False
@@ -42,7 +42,7 @@ def read_text(path: Path) -> str:
         if path.is_dir():
             raise InputError("is a folder. Name a file that a command wrote with -o FILE.json.")
         if not path.exists():
-            raise InputError("there is no such file.")
+            raise InputError("no such file. Check the path.")
         with path.open("rb") as file:
             data = file.read(_LARGEST_BYTES + 1)
     except OSError as error:
@@ -62,7 +62,7 @@ def read_text(path: Path) -> str:
 
 
 def parse(text: str) -> Any:
-    """Parse JSON in which every name of an object stands once."""
+    """Parse JSON; refuse an object that names a key twice."""
     try:
         return json.loads(
             text,
@@ -76,7 +76,7 @@ def parse(text: str) -> Any:
             raise InputError("is empty. Write the document again.") from error
         end = len(text.rstrip())
         early = error.pos >= end or error.msg.startswith("Unterminated")
-        cut = " The file ends too early: it was not written whole." if early else ""
+        cut = " The file ends too early: it was not written completely." if early else ""
         raise InputError(
             f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}.{cut}"
         ) from error
@@ -89,12 +89,12 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]
         double = next(name for i, name in enumerate(names) if name in names[:i])
-        raise InputError(f"names the key {double!r} twice in one object. Keep one of them.")
+        raise InputError(f"has the key {double!r} twice in one object. Keep one of them.")
     return found
 
 
 class _NoNumber(str):
-    """What stands where a number should; kept, so that it can be said where it stands."""
+    """The text of an invalid number; kept, so that a message can name its path."""
 
     __slots__ = ()
 
@@ -109,7 +109,7 @@ def _float(digits: str) -> Any:
 
 
 def check_values(document: Any) -> None:
-    """Refuse what JSON cannot hold, wherever it stands; errcomp writes none of it."""
+    """Refuse values that JSON cannot hold, at any depth; errcomp never writes them."""
     pending: list[tuple[Any, str, int]] = [(document, "", 0)]
     while pending:
         value, path, depth = pending.pop()
@@ -124,14 +124,14 @@ def check_values(document: Any) -> None:
             pending += [(one, f"{path}[{i}]", depth + 1) for i, one in enumerate(value)]
         elif not _is_plain(value):
             raise InputError(
-                f"{path} must be a finite number, text, true, false or null (a figure that is not "
-                f"defined), got {_shown(value)}"
+                f"{path} must be a finite number, text, true, false or null (an undefined value), "
+                f"got {_shown(value)}"
             )
 
 
 def _shown(value: object) -> str:
     if isinstance(value, int) or (isinstance(value, _NoNumber) and value.isdecimal()):
-        return "a number of too many digits"
+        return "a number with too many digits"
     return f"{value:.20}" if isinstance(value, _NoNumber) else f"{value!r:.60}"
 
 

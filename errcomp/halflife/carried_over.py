@@ -146,9 +146,10 @@ def carried_over(history: History) -> CarriedOver:
     if history.predicted is not None:
         moved = _seen_before(history.series, history.measured, history.version, alike) & ~same
         if moved.any():
+            count = n[moved].sum()
             notes.append(
-                f"{n[moved].sum()} predictions are compared with a measurement of an earlier "
-                "version, which was not repeated"
+                f"{count} prediction{' is' if count == 1 else 's are'} compared with a measurement "
+                "of an earlier version, which was not repeated"
             )
     dropped = history.left_out("carried over: equal to an earlier version in all digits", copy)
     return CarriedOver(copy, dropped, tuple(notes))

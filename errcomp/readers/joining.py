@@ -72,19 +72,29 @@ class Joined:
         return Pairs(rows, source="joined")
 
     def lines(self) -> list[str]:
-        """Return a summary: counts of joined and other rows, with examples, a sentence each."""
+        r"""Return a summary: counts of joined and other rows, with examples, a sentence each.
+
+        Examples
+        --------
+        >>> import polars as pl
+        >>> simulated = pl.DataFrame({"layer": [1, 2, 3], "predicted": [1.0, 3.0, 2.0]})
+        >>> traced = pl.DataFrame({"layer": [1, 2], "measured": [1.1, 2.9]})
+        >>> print("\n".join(join(predicted=simulated, measured=traced, on=["layer"]).lines()))
+        joined 2 of 3 predictions and 2 measurements
+        1 prediction without a measurement: 3
+        """
         lines = [
             f"joined {len(self.rows):,} of {self.n_predicted:,} predictions and "
             f"{self.n_measured:,} measurements"
         ]
-        for title, keys in (
-            ("predictions without a measurement", self.without_measurement),
-            ("measurements without a prediction", self.without_prediction),
-            ("keys that occur in several rows (left out)", self.ambiguous),
+        for noun, rest, keys in (
+            ("prediction", "without a measurement", self.without_measurement),
+            ("measurement", "without a prediction", self.without_prediction),
+            ("key", "found in several rows (left out)", self.ambiguous),
         ):
             if keys:
-                more = ", …" if len(keys) > _SHOWN else ""
-                lines.append(f"{len(keys):,} {title}: {', '.join(keys[:_SHOWN])}{more}")
+                shown = ", ".join(keys[:_SHOWN]) + (", …" if len(keys) > _SHOWN else "")
+                lines.append(f"{len(keys):,} {noun}{'' if len(keys) == 1 else 's'} {rest}: {shown}")
         return [*lines, *(f"note: {note}" for note in self.notes)]
 
 

@@ -118,7 +118,7 @@ def read_frame(
     numbers: Sequence[str],
     format: Format | None = None,  # noqa: A002 - as in other readers
 ) -> tuple[pl.DataFrame, int | None]:
-    """Read a CSV, Parquet, JSON or JSON lines file as a dataframe.
+    r"""Read a CSV, Parquet, JSON or JSON lines file as a dataframe.
 
     Parameters
     ----------
@@ -141,6 +141,16 @@ def read_frame(
     ------
     InputError
         See `read_pairs`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "pairs.csv"
+    >>> _ = path.write_text("version,pred\n1.10,11\n1.9,90\n")
+    >>> frame, line_offset = read_frame(
+    ...     path, {"predicted": "pred"}, frozenset({"version"}), ["predicted"])
+    >>> frame.rows(), line_offset
+    ([('1.10', 11), ('1.9', 90)], 2)
     """
     if format is not None and format not in FILE_FORMATS:
         raise InputError(f"format must be one of {', '.join(FILE_FORMATS)}, got {format!r}")

@@ -15,7 +15,7 @@ _COLUMNS = {"tool", "level", "quantity", "unit", "predicted", "measured", "statu
 
 
 def is_output(path: str | PathLike[str], columns: Mapping[str, str] | None = None) -> bool:
-    """Say whether a path is the output of a tool: a folder, an archive or a known format.
+    r"""Return whether a path is the output of a tool: a folder, an archive or a known format.
 
     A file with columns named by the user is always a table.
 
@@ -23,6 +23,17 @@ def is_output(path: str | PathLike[str], columns: Mapping[str, str] | None = Non
     ------
     InputError
         The path cannot be read.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     log, table = Path(folder, "astra.log"), Path(folder, "pairs.csv")
+    ...     _ = log.write_text(
+    ...         "sys[0] finished, 1200 cycles, exposed communication 300 cycles.\n")
+    ...     _ = table.write_text("predicted,measured\n11,10\n")
+    ...     is_output(log), is_output(table)
+    (True, False)
     """
     with files_readable():
         if Path(path).is_dir():

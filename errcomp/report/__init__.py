@@ -1,1 +1,1 @@
-"""What people look at: figures."""
+"""Reports of results as text, Markdown, LaTeX, HTML and JUnit XML, and figures."""

@@ -1,4 +1,4 @@
-"""How values of each kind are written in a table: one form per kind of value."""
+"""Formats of the values in tables: one form per kind of value."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ __all__ = [
     "words_or",
 ]
 
-#: What stands where there is no figure.
+#: Text of a missing value.
 _NONE = "–"
-#: A figure that others printed: ``8.74%``, ``218,432``, ``3.8×``.
+#: A number as published: ``8.74%``, ``218,432``, ``3.8×``.
 _PRINTED = re.compile(
     r"(?P<number>[+\-−]?(?:[0-9]{1,3}(?:,[0-9]{3})+|[0-9]+)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)"
     r"(?P<unit> ?[%×])?"
 )
-#: A value and the ends of its interval; None where it has none.
+#: A value and the bounds of its interval; None without an interval.
 Ends = tuple[float, float | None, float | None]
 
 
 def figure(written: Written, value: float) -> Cell:
-    """Return the cell of a number; what has no digits, or only a sign to show, is a word.
+    """Return the cell of a number; text without digits, and a negative zero, is not aligned.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def figure(written: Written, value: float) -> Cell:
 
 
 def _aligns(number: str) -> bool:
-    """Say whether a paper can show a number; a negative zero would lose its sign there."""
+    """Return whether siunitx can align a number; a negative zero would lose its sign."""
     if not number.lstrip("+-−")[0].isdigit():
         return False
     plain = number.replace(",", "").replace("−", "-")
@@ -96,7 +96,7 @@ def _change(value: float | None) -> Cell:
 
 
 def changes(unit: str = " %") -> Form:
-    """Return the form of a change and the ends of its interval, all three fractions.
+    """Return the form of a change and the bounds of its interval, all three fractions.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def changes(unit: str = " %") -> Form:
 
 
 def number_or(nothing: str) -> Form:
-    """Return the form of a whole number that has a sign for nothing.
+    """Return the form of a whole number that shows `nothing` for zero.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def number_or(nothing: str) -> Form:
 
 
 def words_or(form: Form) -> Form:
-    """Return a form where a text may stand instead of a value.
+    """Return a form that also accepts a text instead of a value.
 
     Examples
     --------
@@ -138,7 +138,7 @@ def words_or(form: Form) -> Form:
 
 
 def significant(digits: int, unit: str = "") -> Form:
-    """Return the form of numbers with so many significant digits, in a unit.
+    """Return the form of numbers with a number of significant digits, and a unit.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def significant(digits: int, unit: str = "") -> Form:
 
 
 def fixed(decimals: int) -> Form:
-    """Return the form of numbers with so many decimals.
+    """Return the form of numbers with a fixed number of decimals.
 
     Examples
     --------
@@ -180,7 +180,7 @@ def interval(
     ends_signed: bool = False,
     unit: str = "",
 ) -> Form:
-    """Return the form of a value and the ends of its interval, where it has any.
+    """Return the form of a value and the bounds of its interval, if it has one.
 
     Examples
     --------
@@ -226,7 +226,7 @@ def _p_value(value: float | None) -> Cell:
 
 
 def _printed(value: tuple[str, float | None]) -> Cell:
-    """Write what others printed: its text is data, its number is what it was read as."""
+    """Write a published number: the text as printed, and the number that it was read as."""
     shown, number = value
     match = _PRINTED.fullmatch(shown.strip())
     if match is None or not _aligns(match["number"]):
@@ -234,7 +234,7 @@ def _printed(value: tuple[str, float | None]) -> Cell:
     return Cell(shown, number, Written(match["number"], match["unit"] or ""))
 
 
-#: Text as it is.
+#: Text, unchanged.
 text = Form(_text)
 #: An `Estimate` with its interval.
 estimate = Form(_estimate, right=True)
@@ -242,17 +242,17 @@ estimate = Form(_estimate, right=True)
 count = Form(_count, right=True)
 #: A number with four significant digits.
 number = significant(4)
-#: A fraction, in percent.
+#: A fraction, in per cent.
 percent = Form(_percent, right=True)
-#: A fraction, in whole percent.
+#: A fraction, in whole per cent.
 share = Form(_share, right=True)
-#: A change, a signed fraction in percent.
+#: A change: a signed fraction, in per cent.
 change = Form(_change, right=True)
-#: The same, where what is not finite is nothing.
+#: A fraction, in per cent; values that are not finite are shown as missing.
 finite_percent = Form(_finite_percent, right=True)
-#: Two ends; sorted by the lower one.
+#: The two bounds of a band; sorted by the lower one.
 band = Form(_band, right=True)
 #: A p-value.
 p_value = Form(_p_value, right=True)
-#: A figure that others printed, as they did, and the number that it is.
+#: A published number: its text as printed, and its value.
 printed = Form(_printed, right=True)

@@ -1,6 +1,6 @@
-"""What a check in CI leaves behind: a summary, whether the build fails, and JUnit XML.
+"""The report of a check in CI: a summary, whether the build fails, and JUnit XML.
 
-The XML is in the common part of what the Ant and Jenkins schemas allow.
+The XML is valid under both the Ant and the Jenkins schema.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Case:
     message : str
         One line: why it failed or was skipped.
     kind : str
-        Sort of failure, e.g. ``"overstated"``.
+        Kind of failure, e.g. ``"overstated"``.
     text : str
-        Of a failure, as many lines as it takes.
+        Details of a failure; may have several lines.
     """
 
     name: str
@@ -50,21 +50,21 @@ def junit_xml(
     summary: str,
     timestamp: datetime | None = None,
 ) -> bytes:
-    """Write test cases as one suite.
+    """Write test cases as one suite of JUnit XML.
 
     Parameters
     ----------
     name : str
-        Of the suite, and class of its cases.
+        Name of the suite, and class name of its cases.
     cases : sequence of Case
-        A name that comes again is numbered: CI systems follow a case by its name.
+        Repeated names get numbers, because CI systems identify a case by its name.
     properties : mapping of str to str
-        Of the suite: levels and counts that the outcomes rest on.
+        Properties of the suite: the levels and counts behind the outcomes.
     summary : str
-        The verdict, as the suite's output.
+        The verdict, written as the suite's output.
     timestamp : datetime, optional
-        When it was checked; a zone is turned to UTC, as the format has none. 1970 by default, so
-        that the bytes depend on the result alone.
+        Time of the check. It is converted to UTC, because the format has no time zone. Default:
+        1970, so that the bytes depend only on the result.
 
     Returns
     -------
@@ -131,7 +131,7 @@ def _element(case: Case, label: str, suite: str) -> ET.Element:
 
 
 def _labels(cases: Sequence[Case]) -> list[str]:
-    """Return names that differ, in the order of the cases."""
+    """Return a unique name for each case, in order."""
     labels: dict[str, None] = {}
     for case in cases:
         name = label = token(case.name)
@@ -144,7 +144,7 @@ def _labels(cases: Sequence[Case]) -> list[str]:
 
 
 def legal(text: str) -> str:
-    r"""Show characters that XML does not allow, and those that nobody sees, as their code.
+    r"""Replace characters that XML does not allow, and invisible ones, by their escape sequences.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def legal(text: str) -> str:
 
 
 def token(text: str) -> str:
-    r"""Make a name of one line: a token of XML has no line breaks or blanks at its ends.
+    r"""Convert text to an XML token: one line, without spaces at its ends.
 
     Examples
     --------
@@ -168,19 +168,19 @@ def token(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """A check's cases and its summary; the same result gives the same bytes.
+    """The cases and the summary of a check; the same result gives the same bytes.
 
     Attributes
     ----------
     name : str
-        Of the suite, and class of its cases.
+        Name of the suite, and class name of its cases.
     cases : tuple of Case
     properties : mapping of str to str
-        Levels and counts that the outcomes rest on.
+        The levels and counts behind the outcomes.
     verdict : str
-        One sentence.
+        The verdict in one sentence.
     markdown : str
-        The summary for people: heading, verdict, table, what to do.
+        The summary in Markdown: heading, verdict, table, what to do.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Tables in LaTeX: booktabs, figures aligned by siunitx, notes below."""
+"""Tables in LaTeX: booktabs, numbers aligned by siunitx, notes below."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 from errcomp.report.model import ITEM, Cell, Column, Note, Table, clean
 from errcomp.report.text import WIDTH, fitting
 
-#: A float does not continue on the next page; longer tables must.
+#: Most rows of a float; a longer table becomes a longtable, which can span pages.
 _FLOAT_ROWS = 40
-#: Lines of small print that fit a page; beyond, the notes follow the float as text.
+#: Lines of small print that fit on a page; if there are more, the notes follow the float as text.
 _PAGE = 56
-#: Characters of a row that fit a line of a paper, by the size of the type.
+#: Characters of a row that fit on a line of a paper, by font size.
 _SIZES = ((64, ""), (76, r"\small"), (None, r"\footnotesize"))
 _SMALL_FROM = 10
-#: Where a long header is broken, and beyond which a column of text has a width of its own.
+#: Characters after which a header wraps, and above which a text column gets a fixed width.
 _HEADER, _TEXT = 14, 24
 #: The space between two columns, in characters.
 _GAP = 3
@@ -29,23 +29,23 @@ _SETUP = (
     r"\sisetup{table-number-alignment=right, table-text-alignment=right, group-digits=integer, "
     "retain-explicit-plus}"
 )
-#: A note beside its mark; defined where it is used, so that it is unknown outside of the notes.
+#: Command for a note beside its mark; it is defined locally, within the notes.
 _MARKED = r"\errnote"
 _HANGING = (
     rf"\def{_MARKED}#1{{\par\noindent\hangindent=2em\hangafter=1 "
     r"\makebox[2em][l]{#1}\ignorespaces}"
 )
-#: Stand for a figure that there is not.
+#: Texts of a missing value.
 _MISSING = ("", "—", "–", "-", "·", "n/a")
 
 
 def latex(tables: Sequence[Table]) -> str:
     r"""Write tables as floats for a paper; the first lines name the packages they need.
 
-    Figures of one unit are aligned at the decimal point (an S column of siunitx, its unit in the
-    header), with their intervals and signs in a column beside them; figures of several units
-    stand at the right. Wide tables are set smaller, those too wide for a line are continued
-    below with their key columns, and long ones become a longtable. Text is escaped.
+    Numbers with the same unit are aligned at the decimal point (an S column of siunitx, with the
+    unit in the header), with their intervals and signs in a second column. Numbers with different
+    units are aligned right. Wide tables have a smaller font; tables wider than a line continue
+    below with their key columns repeated; long tables become a longtable. Text is escaped.
 
     Examples
     --------
@@ -71,16 +71,16 @@ def _preamble(body: str) -> str:
     packages = ["booktabs", "siunitx", *(["longtable"] if r"\begin{longtable}" in body else [])]
     lines = [f"% Needs in the preamble: \\usepackage{{{','.join(packages)}}}"]
     if needs_t1(body):
-        lines.append("% and for pdfLaTeX, for some letters: \\usepackage[T1]{fontenc}")
+        lines.append("% and, for some letters in pdfLaTeX: \\usepackage[T1]{fontenc}")
     if needs_others(body):
         lines += [
             "% Characters such as [U+4E2D] need LuaLaTeX or XeLaTeX, and a font that has them.",
             OTHERS,
         ]
     if "longtable" in packages:
-        lines.append("% A longtable needs a page of one column.")
+        lines.append("% A longtable needs a one-column page.")
     if r"\footnotesize" in body:
-        lines.append("% Where a page has two columns, a wide table needs table* instead of table.")
+        lines.append("% On a two-column page, a wide table needs table* instead of table.")
     return "\n".join(lines)
 
 
@@ -115,7 +115,7 @@ def _table(table: Table, label: str) -> str:
 
 
 def _long(grids: Sequence[_Grid], caption: str) -> list[str]:
-    """Write grids that continue on the next page; only the first has a caption and a number."""
+    """Write grids that can span pages; only the first has a caption and a number."""
     first, *others = grids
     lines = first.long(rf"{caption}\\")
     for grid in others:
@@ -141,7 +141,7 @@ def _notes(notes: Sequence[Note]) -> list[str]:
 
 
 def _note(note: Note) -> str:
-    """Write a note as a paragraph; what has a mark hangs beside it."""
+    """Write a note as a paragraph; a note with a mark is indented beside it."""
     if not note.mark:
         return rf"\par\noindent {escaped(note.text)}"
     mark = r"\textbullet{}" if note.mark == ITEM else escaped(note.mark)
@@ -150,18 +150,18 @@ def _note(note: Note) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """Columns that fit beside each other, as they are written.
+    """Columns that fit side by side, as LaTeX.
 
     Attributes
     ----------
     spec : str
-        The columns of the tabular.
+        Column specification of the tabular.
     headers : list of str
-        One for each column of the table; one of figures with intervals spans two.
+        One per column of the table; the header of numbers with intervals spans two columns.
     lines : list of list of str
-        The cells of each row, of all columns of the tabular.
+        For each row, the cells of all columns of the tabular.
     width : int
-        Characters of the widest row.
+        Width of the widest row in characters.
     """
 
     spec: str
@@ -171,7 +171,7 @@ class _Grid:
 
     @classmethod
     def of(cls, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> _Grid:
-        """Lay columns out; those of long text share what the others leave of the line."""
+        """Lay out columns; columns of long text share the space that the others leave."""
         written = [[column.cell(row) for row in rows] for column in columns]
         cells = [[cell.text.strip() for cell in column] for column in written]
         drawn = [
@@ -203,7 +203,7 @@ class _Grid:
         return cls(spec, [block.header for block in done] if named else [], lines, total)
 
     def short(self) -> list[str]:
-        """Write it as a tabular."""
+        """Return the grid as a tabular."""
         return [
             rf"\begin{{tabular}}{{{self.spec}}}",
             r"\toprule",
@@ -214,7 +214,7 @@ class _Grid:
         ]
 
     def long(self, caption: str = "") -> list[str]:
-        """Write it as a longtable, with its header on every page."""
+        """Return the grid as a longtable, with its header on every page."""
         head = [r"\toprule", *self._head()]
         return [
             rf"\begin{{longtable}}{{{self.spec}}}",
@@ -236,7 +236,7 @@ class _Grid:
 
 @dataclass(frozen=True, slots=True)
 class _Drawn:
-    """One column of a table as one or two of the tabular."""
+    """One column of a table as one or two columns of the tabular."""
 
     spec: str
     header: str
@@ -245,7 +245,7 @@ class _Drawn:
 
 
 def _shared_widths(natural: Sequence[int], text: Sequence[bool]) -> list[int]:
-    """Return the widths of columns; text that is too wide shares what is left, all alike."""
+    """Return the widths of columns; too wide text columns share the remaining width equally."""
     room = WIDTH - _GAP * len(natural)
     if sum(natural) <= room:
         return list(natural)
@@ -259,13 +259,13 @@ def _shared_widths(natural: Sequence[int], text: Sequence[bool]) -> list[int]:
 
 
 def _text(header: str, texts: Sequence[str], share: float | None) -> _Drawn:
-    """Write a column of text, broken into lines where it gets only a share of the width."""
+    """Write a text column; it wraps if `share` limits it to a share of the width."""
     spec = "l" if share is None else rf">{{\raggedright\arraybackslash}}p{{{share:.2f}\linewidth}}"
     return _Drawn(spec, escaped(header), [[escaped(text)] for text in texts], 0)
 
 
 def _figures(header: str, cells: Sequence[Cell]) -> _Drawn:
-    """Write a column of figures: at the decimal point if they are of one unit and most of it."""
+    """Write a column of numbers, aligned at the decimal point if most are numbers of one unit."""
     texts = [cell.text.strip() for cell in cells]
     figures = [cell.figure for cell in cells if cell.figure]
     units = {figure.unit for figure in figures}
@@ -300,7 +300,7 @@ def _plain(number: str) -> str:
 
 
 def _format(numbers: Sequence[str]) -> str:
-    """Return the table-format of siunitx: most digits before and after the point, and a sign."""
+    """Return the siunitx table-format: most digits before and after the point, and a sign."""
     parts = [_plain(number).partition(".") for number in numbers]
     digits = max(len(whole.lstrip("+-")) for whole, _, _ in parts)
     decimals = max(len(rest) for _, _, rest in parts)
@@ -322,7 +322,7 @@ def _bound(text: str) -> str:
 
 
 def _in_line(cell: Cell) -> str:
-    assert cell.figure is not None  # the caller asks where there is one
+    assert cell.figure is not None  # ensured by the caller
     unit = cell.figure.unit
     text = rf"\num{{{_plain(cell.figure.number)}}}"
     text += r"\," * unit.startswith(" ") + escaped(unit.strip())
@@ -330,7 +330,7 @@ def _in_line(cell: Cell) -> str:
 
 
 def _header(header: str, unit: str) -> str:
-    """Write a header with the unit of its figures, which stands before a remark in brackets."""
+    """Write a header with the unit of its numbers, before a remark in square brackets."""
     if not unit.strip():
         return _stacked(header)
     name, bracket, remark = header.partition(" [")
@@ -338,7 +338,7 @@ def _header(header: str, unit: str) -> str:
 
 
 def _stacked(text: str) -> str:
-    """Write a header, a long one on several lines."""
+    """Write a header; a long header on several lines."""
     lines = wrap(text.replace(" %", "\u00a0%"), _HEADER, break_long_words=False)
     written = [escaped(line.replace("\u00a0%", " %")) for line in lines]
     if len(written) < 2:
@@ -347,10 +347,10 @@ def _stacked(text: str) -> str:
     return rf"\begin{{tabular}}[b]{{@{{}}r@{{}}}}{rows}\end{{tabular}}"
 
 
-#: A character without a command, by its code point: set where the engine is one of Unicode and the
-#: font has it, else written as ``[U+1F600]``.
+#: Command for a character without a LaTeX command, by its code point. It shows the character if the
+#: engine supports Unicode and the font has it, else ``[U+1F600]``.
 _OTHER = r"\errchar"
-#: What defines it.
+#: Definition of this command.
 OTHERS = (
     rf'\DeclareRobustCommand{{{_OTHER}}}[1]{{\ifdefined\Uchar\iffontchar\font"#1 '
     r'\Uchar"#1 \else[U+#1]\fi\else[U+#1]\fi}'
@@ -404,7 +404,7 @@ _SIGNS = {
     "ı": r"\i{}",
     "ȷ": r"\j{}",
 }
-#: Known to pdfLaTeX only with ``\usepackage[T1]{fontenc}``.
+#: Commands that pdfLaTeX only has with ``\usepackage[T1]{fontenc}``.
 _T1 = {
     "đ": r"\dj{}",
     "Đ": r"\DJ{}",
@@ -435,7 +435,7 @@ _MATH = {
     "✓": r"\surd", "✔": r"\surd", "✗": r"\times", "✘": r"\times", "µ": r"\mu",
     "ϑ": r"\vartheta", "ϕ": r"\varphi", "ϵ": r"\varepsilon", "★": r"\star",
 }  # fmt: skip
-# A dot stands for a capital without a command: LaTeX writes it with a Latin letter.
+# A dot marks a letter without a command: LaTeX uses a Latin letter for it.
 _SMALL = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi . pi rho varsigma "
     "sigma tau upsilon phi chi psi omega"
@@ -459,21 +459,22 @@ _ACCENTS = {
     "\N{COMBINING RING ABOVE}": "r",
     _OGONEK: "k",
 }
-#: How Unicode says that a character is another one, raised, lowered or a fraction.
+#: Unicode decomposition tags (superscript, subscript, fraction) and their LaTeX.
 _RAISED = {"<super>": r"\textsuperscript{{}}", "<sub>": r"$_{\mathrm{{}}}$", "<fraction>": "({})"}
-#: Say only how the character before them is drawn.
+#: Variation selectors only change how the character before them is drawn.
 _VARIANTS = "\N{VARIATION SELECTOR-15}\N{VARIATION SELECTOR-16}"
-#: Two of these run together into one other sign.
+#: LaTeX joins two of these characters into another character.
 _LIGATURES = "-',`!?"
 
 
 def escaped(text: str) -> str:
     r"""Write text as LaTeX that gives the same text with pdfLaTeX and with LuaLaTeX.
 
-    Special characters are escaped; double hyphens stay two; letters with accents, Greek, arrows
-    and mathematical signs become commands that every installation has. What has none, such as an
-    emoji or a Chinese character, becomes a command of its own (`OTHERS`). A hyphen before a
-    figure is a minus, straight quotes become quotes, and a percent sign stays with its figure.
+    Special characters are escaped. Double hyphens stay two hyphens. Letters with accents, Greek
+    letters, arrows and mathematical signs become commands that every installation has. Other
+    characters, such as emoji and Chinese, use a command that `OTHERS` defines. A hyphen before a
+    digit becomes a minus, straight quotes become typographic ones, and a % sign stays with its
+    number.
 
     Examples
     --------
@@ -488,14 +489,14 @@ def escaped(text: str) -> str:
             out.append("{}")
         if piece:
             out.append(piece)
-    # After the end of a row, LaTeX would read either as an argument of that command.
+    # After the end of a row (\\), LaTeX would read [ or * as an argument of that command.
     if cleaned[:1] in ("[", "*"):
         out[0] = f"{{{out[0]}}}"
     return "".join(out)
 
 
 def needs_others(text: str) -> bool:
-    r"""Say whether text that was escaped needs `OTHERS`.
+    r"""Return whether escaped text needs the definition `OTHERS`.
 
     Examples
     --------
@@ -506,7 +507,7 @@ def needs_others(text: str) -> bool:
 
 
 def needs_t1(text: str) -> bool:
-    r"""Say whether pdfLaTeX needs ``\usepackage[T1]{fontenc}`` for text that was escaped.
+    r"""Return whether pdfLaTeX needs ``\usepackage[T1]{fontenc}`` for escaped text.
 
     Examples
     --------
@@ -517,7 +518,7 @@ def needs_t1(text: str) -> bool:
 
 
 def _piece(sign: str, before: str, after: str) -> str:
-    """Write one character, given those beside it."""
+    """Write one character, given the characters before and after it."""
     if sign == '"':
         return "``" if before in ("", " ", "(", "[", "{", "/", "=") else "''"
     if sign == "-" and "0" <= after <= "9" and not (before.isalnum() or before in ("-", "_", ".")):
@@ -532,7 +533,7 @@ def _command(sign: str) -> str:
     known = _letter(sign)
     if known is not None:
         return known
-    # Ligatures, full-width letters, raised digits, fractions and the like, written out.
+    # Write out ligatures, full-width letters, superscript digits, fractions and similar.
     parts = [_letter(part) for part in unicodedata.normalize("NFKC", sign)]
     if None in parts:
         return f"{_OTHER}{{{ord(sign):04X}}}"

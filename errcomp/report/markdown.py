@@ -1,4 +1,4 @@
-"""Tables in Markdown as GitHub and GitLab render it."""
+"""Tables in the Markdown of GitHub and GitLab."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from errcomp.report.junit import token
 from errcomp.report.model import ITEM, Note, Table, clean
 
 _SPECIAL = re.compile(r"[\\`*_\[\]<>|~&]")
-#: What is linked or replaced after Markdown has been read, so that a backslash does not help: a
-#: mention, a reference to an issue, the name of an emoji.
+#: Characters that begin a mention, an issue reference or the name of an emoji. GitHub replaces
+#: these after parsing Markdown, so a backslash does not help.
 _LINKED = re.compile(r"@(?=\w)|#(?=\d)|:(?=[\w+-]+:)")
-#: What begins a heading, a list or a rule where it begins a line.
+#: Characters that begin a heading, a list or a rule at the start of a line.
 _LEADING = re.compile(r"([#+=-]|\d+[.)])(?=[\s#+=-]|$)")
 
 _SHOWN = 20
@@ -21,8 +21,8 @@ _SHOWN = 20
 def markdown(tables: Sequence[Table]) -> str:
     r"""Write tables one below the other: title, grid, notes as a list.
 
-    Cells come out of a renderer as they are in a terminal, whatever characters they hold; a line
-    break or an escape code in a user's value is shown as what it is.
+    Rendered cells show the same text as in a terminal, whatever characters it contains. Line breaks
+    and escape codes in a user's text are shown as escape sequences.
 
     Examples
     --------
@@ -42,11 +42,11 @@ def markdown(tables: Sequence[Table]) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Write text on one line so that Markdown shows it as it is and notifies nobody.
+    r"""Escape text so that Markdown shows it unchanged on one line and notifies nobody.
 
-    An empty comment parts the signs that GitHub would turn into a mention, a reference or an
-    emoji, and a dollar sign that would begin a formula stands in an element of its own. Nothing at
-    the beginning makes a heading, a list or a rule of it.
+    An empty comment splits the characters that GitHub would turn into a mention, a reference or an
+    emoji. A dollar sign, which could begin a formula, becomes an element. The start of the text
+    never begins a heading, a list or a rule.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def _item(note: Note) -> str:
 
 
 def line(text: str) -> str:
-    r"""Write text so that Markdown shows it as it is, on one line, with names as JUnit has them.
+    r"""Escape text for Markdown on one line, after the same clean-up as in JUnit files.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def line(text: str) -> str:
 
 
 def head(title: str, verdict: str) -> list[str]:
-    """Write the heading and the verdict in one bold sentence.
+    """Write a heading, and below it the verdict as a bold sentence.
 
     Examples
     --------
@@ -115,16 +115,16 @@ def head(title: str, verdict: str) -> list[str]:
 def table(
     names: Sequence[str], rows: Iterable[Sequence[str]], *, right: Iterable[int] = ()
 ) -> list[str]:
-    r"""Write a table and a blank line; beyond 20 rows the number of those left out.
+    r"""Write a table of at most 20 rows, the number of further rows, and a blank line.
 
     Parameters
     ----------
     names : sequence of str
-        Of the columns.
+        Names of the columns.
     rows : iterable of sequence of str
-        Cells as they are to be read; they are escaped here.
+        Text of the cells, not escaped.
     right : iterable of int
-        Columns set to the right.
+        Numbers of the right-aligned columns.
 
     Examples
     --------
@@ -155,12 +155,12 @@ def paragraph(text: str) -> list[str]:
 
 
 def items(lead: str, lines: Sequence[str]) -> list[str]:
-    """Write a list below what leads to it.
+    """Write a sentence and a list below it.
 
     Examples
     --------
-    >>> items("What to do:", ["Look.", "Mend."])
-    ['What to do:', '', '- Look.', '- Mend.', '']
+    >>> items("What to do:", ["Check the units.", "Run again."])
+    ['What to do:', '', '- Check the units.', '- Run again.', '']
     """
     return [line(lead), "", *(f"- {line(text)}" for text in lines), ""]
 

@@ -1,7 +1,7 @@
-"""What people see of a result, before it is text, a page or a paper: values with formats, as data.
+"""The report of a result before it becomes text, a page or a paper: values with their formats.
 
-A view turns a result into a `Report`; each medium has a renderer that knows only what stands here.
-No renderer takes text apart to find a number in it.
+A view turns a result into a `Report`. Each output format has a renderer, which depends only on the
+classes of this module. No renderer parses text to find a number in it.
 """
 
 from __future__ import annotations
@@ -38,25 +38,33 @@ __all__ = [
     "report_of",
 ]
 
-#: The mark of an item; others are letters and signs of a legend, or numbers.
+#: The mark of a list item; other marks are letters or signs of a legend, or numbers.
 ITEM = "·"
 Tone = Literal["good", "bad", "doubt", "plain"]
-#: Where a part is shown if not everywhere: text (terminal, Markdown, LaTeX) has it in one line, a
-#: page unfolds, sorts and has a place of its own for advice.
+#: The media that a part of a report can be limited to: text (terminal, Markdown, LaTeX), and an
+#: HTML page, which can sort and fold tables and has a section for advice.
 Medium = Literal["text", "page"]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """One sentence that answers the reader's question; the tone never stands alone for it.
+    """One sentence that answers the reader's question.
 
     Attributes
     ----------
     head : str
         The answer in a word or two, e.g. ``"overstated"``.
     text : str
-        What it is about and what it rests on.
+        The subject of the answer, and the numbers that support it.
     tone : {"good", "bad", "doubt", "plain"}
+        Sets the colour and the sign; the head must be clear without them.
+
+    Examples
+    --------
+    >>> import errcomp as ec
+    >>> verdict = ec.audit(ec.datasets.load("neusight")).view().verdicts[0]
+    >>> verdict.head, verdict.tone
+    ('Overstated', 'bad')
     """
 
     head: str
@@ -66,7 +74,20 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    """Something to know before using the figures, and what to do about it."""
+    """Something to know before using the numbers, and what to do about it.
+
+    Attributes
+    ----------
+    title, text : str
+    remedy : str
+        What to do, as a sentence; empty if there is nothing to do.
+
+    Examples
+    --------
+    >>> few = Advice("Few pairs", "The interval rests on 4 pairs.", "Measure more configurations.")
+    >>> Report("How large is the error?", advice=[few]).advice[0].remedy
+    'Measure more configurations.'
+    """
 
     title: str
     text: str
@@ -80,18 +101,24 @@ class Cell:
     Attributes
     ----------
     text : str
-        As people read it.
+        The text that people read.
     value : float or None
-        What the column is sorted by; None where the text is.
+        The number to sort the column by; None to sort by the text.
     figure : Written or None
-        The parts of a number, for media that align them; None of words.
+        The parts of the number, for output formats that align them; None for words.
     marks : str
-        Signs behind the figure that a note explains.
+        Signs after the number that a note explains.
     tone : {"good", "bad", "doubt", "plain"}
     more : sequence of Advice
-        What unfolds below the table, for one cell of a row at most.
+        Details that a page shows on demand below the table; for at most one cell per row.
     about : str
-        What that is, and of which row.
+        Heading of these details: their subject and row.
+
+    Examples
+    --------
+    >>> from errcomp.report.forms import percent
+    >>> percent.write(0.0874).text, percent.write(0.0874).value
+    ('8.74 %', 0.0874)
     """
 
     text: str
@@ -105,14 +132,20 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """How values of one kind are written.
+    """The format of one kind of value.
 
     Attributes
     ----------
     write : callable
         Takes a value, returns its `Cell`.
     right : bool
-        Whether they are figures: aligned at the right and never broken.
+        Whether the values are numbers: aligned right and never broken over two lines.
+
+    Examples
+    --------
+    >>> watts = Form(lambda value: Cell(f"{value:.0f} W", value), right=True)
+    >>> watts.write(412.4).text
+    '412 W'
     """
 
     write: Callable[[Any], Cell]
@@ -121,25 +154,31 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: what it shows of a row, and how.
+    """One column: its value for each row, and the format of the value.
 
     Attributes
     ----------
     header : str
     value : callable
-        Takes a row, returns the value: a number, an `Estimate`, a text.
+        Takes a row, returns the value: a number, an `Estimate` or a text.
     form : Form
-        How the value is written, see ``errcomp.report.forms``.
+        Format of the value, see ``errcomp.report.forms``.
     key : bool
-        Names the row: repeated when a table is too wide and continues below.
+        Whether the column names the row: it is repeated when a wide table is split.
     marks : callable, optional
-        Takes a row, returns the signs behind its value that a note explains.
+        Takes a row, returns the signs after its value that a note explains.
     choice : bool
-        Whether a page offers its values to filter by; those of keys always.
+        Whether a page has a filter for its values; key columns always have one.
     about : str
-        What it is, for those who ask.
+        Explanation that a page shows on the header.
     on : {"text", "page"}, optional
-        The only medium that has it; all by default.
+        The only medium that shows it; by default, both.
+
+    Examples
+    --------
+    >>> from errcomp.report.forms import percent
+    >>> Column("MAPE", lambda row: row["mape"], percent).cell({"mape": 0.0874}).text
+    '8.74 %'
     """
 
     header: str
@@ -153,11 +192,18 @@ class Column:
 
     @property
     def right(self) -> bool:
-        """Whether the column holds figures."""
+        """Whether the column holds numbers."""
         return self.form.right
 
     def cell(self, row: Any) -> Cell:
-        """Return the cell of a row."""
+        """Return the cell of a row.
+
+        Examples
+        --------
+        >>> column = Column("n", lambda row: row["n"], marks=lambda row: " a" * (row["n"] < 10))
+        >>> column.cell({"n": 4}).text, column.cell({"n": 40}).text
+        ('4 a', '40')
+        """
         cell = self.form.write(self.value(row))
         marks = self.marks(row) if self.marks else ""
         return replace(cell, text=cell.text + marks, marks=marks) if marks else cell
@@ -170,15 +216,22 @@ class Note:
     Attributes
     ----------
     text : str
-        What it says, without the mark.
+        The text without the mark.
     mark : str
-        ``"·"`` of an item, a letter or sign that cells show, ``"[1]"``, or nothing.
+        ``"·"`` for a list item, a letter or sign that cells show, ``"[1]"``, or empty.
     below : bool
-        Whether it is an item of the sentence above it.
+        Whether it is an item of the list that the note above begins.
     apart : bool
-        Whether it begins a part of its own.
+        Whether a blank line comes before it.
     on : {"text", "page"}, optional
-        The only medium that has it; all by default.
+        The only medium that shows it; by default, both.
+
+    Examples
+    --------
+    >>> from errcomp.report.text import render
+    >>> print(render(Table("Errors", [], [], [Note("rests on few pairs", "a")])))
+    Errors
+     a  rests on few pairs
     """
 
     text: str
@@ -190,7 +243,7 @@ class Note:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Columns over rows, with notes below; a note that is a text has no mark.
+    """Columns and rows, with notes below.
 
     Attributes
     ----------
@@ -198,8 +251,22 @@ class Table:
     columns : sequence of Column
     rows : sequence
     notes : sequence of Note or str
+        A str is a note without a mark.
     on : {"text", "page"}, optional
-        The only medium that has it; all by default.
+        The only medium that shows it; by default, both.
+
+    Examples
+    --------
+    >>> from errcomp.report.forms import percent
+    >>> from errcomp.report.text import render
+    >>> columns = [Column("GPU", lambda row: row[0]), Column("MAPE", lambda row: row[1], percent)]
+    >>> print(render(Table("Errors", columns, [("H100", 0.0874), ("A100", 0.112)])))
+    Errors
+    <BLANKLINE>
+    GPU      MAPE
+    ─────────────
+    H100   8.74 %
+    A100  11.20 %
     """
 
     title: str
@@ -209,11 +276,24 @@ class Table:
     on: Medium | None = None
 
     def remarks(self) -> list[Note]:
-        """Return all notes as such."""
+        """Return the notes as `Note` objects.
+
+        Examples
+        --------
+        >>> Table("Errors", [], [], ["n is small"]).remarks()
+        [Note(text='n is small', mark='', below=False, apart=False, on=None)]
+        """
         return [note if isinstance(note, Note) else Note(note) for note in self.notes]
 
     def for_medium(self, medium: Medium) -> Table:
-        """Return it with the columns and notes of one medium."""
+        """Return this table with the columns and notes of one medium.
+
+        Examples
+        --------
+        >>> table = Table("Errors", [], [], [Note("See --by.", on="text"), "n is small"])
+        >>> [note.text for note in table.for_medium("page").remarks()]
+        ['n is small']
+        """
         return replace(
             self,
             columns=[column for column in self.columns if column.on in (None, medium)],
@@ -223,7 +303,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure that is drawn when a medium asks for it.
+    """A figure that is only drawn when an output format shows it.
 
     Attributes
     ----------
@@ -232,7 +312,15 @@ class Figure:
     caption : str
         How to read it.
     draw : callable
-        Returns the axes; raises `errcomp.errors.InputError` where there is nothing to draw.
+        Returns the axes; raises `errcomp.errors.InputError` if there is nothing to draw.
+
+    Examples
+    --------
+    >>> import errcomp as ec
+    >>> report = ec.audit(ec.datasets.load("neusight")).view()
+    >>> figure = report.figures[0]
+    >>> figure.name, figure.draw().get_xlabel()
+    ('claimed', 'absolute error (% of measured)')
     """
 
     name: str
@@ -242,26 +330,33 @@ class Figure:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All that people see of one result, the answer first.
+    """The full report of one result, the answer first.
 
     Attributes
     ----------
     title : str
         The question that it answers.
     line : sequence of str
-        Main figure and number of cases: the result in one line.
+        The result in one line: main metric and number of cases.
     verdicts : sequence of Verdict
     advice : sequence of Advice
-        What to know before using the figures.
+        Caveats, with what to do about them.
     tables : sequence of Table
     notes : sequence of str
-        What a page says below the verdicts.
+        Paragraphs that a page shows below the verdicts.
     figures : sequence of Figure
-        What a page shows.
+        Figures of a page.
     method : sequence of (str, str)
-        How the figures were computed: a term and what it means.
+        How the numbers were computed: terms with their explanations.
     draw : callable, optional
-        Draws the figure of the result: takes ``ax`` and the options of the figure.
+        Draws the main figure of the result: takes ``ax`` and the options of the figure.
+
+    Examples
+    --------
+    >>> import errcomp as ec
+    >>> report = ec.audit({"predicted": [11.0, 90.0], "measured": [10.0, 100.0]}).view()
+    >>> report.line
+    ['MAPE 10.00 %', 'n=2']
     """
 
     title: str
@@ -275,27 +370,59 @@ class Report:
     draw: Callable[..., Axes] | None = None
 
     def tables_for(self, medium: Medium) -> list[Table]:
-        """Return the tables of one medium, with its columns and notes."""
+        """Return the tables of one medium, each with its columns and notes for that medium.
+
+        Examples
+        --------
+        >>> tables = [Table("All", [], []), Table("Keys", [], [], on="page")]
+        >>> report = Report("Errors", tables=tables)
+        >>> [table.title for table in report.tables_for("text")]
+        ['All']
+        """
         return [table.for_medium(medium) for table in self.tables if table.on in (None, medium)]
 
 
 def report_of(*tables: Table) -> Report:
-    """Return a report that is tables only, named after the first."""
+    """Return a report that consists of tables, with the title of the first.
+
+    Examples
+    --------
+    >>> report_of(Table("Errors", [], [])).title
+    'Errors'
+    """
     return Report(tables[0].title if tables else "Nothing was found", tables=tables)
 
 
 def item(text: str, on: Medium | None = None) -> Note:
-    """Return a note that is an item of a list."""
+    """Return a note that is a list item.
+
+    Examples
+    --------
+    >>> item("n is small").mark
+    '·'
+    """
     return Note(text, ITEM, on=on)
 
 
 def listing(head: str, items: Iterable[str], on: Medium | None = None) -> list[Note]:
-    """Return a sentence and the items below it, as a part of its own."""
+    """Return a sentence and the list items below it, after a blank line.
+
+    Examples
+    --------
+    >>> from errcomp.report.text import render
+    >>> notes = listing("Before using these numbers:", ["n is small.", "Errors are skewed."])
+    >>> print(render(Table("Errors", [], [], notes)))
+    Errors
+    <BLANKLINE>
+    Before using these numbers:
+     · n is small.
+     · Errors are skewed.
+    """
     return [Note(head, apart=True, on=on), *(Note(text, ITEM, below=True, on=on) for text in items)]
 
 
 def heading_of(name: str) -> str:
-    """Return the heading of a column: its name, with a capital unless it has capitals of its own.
+    """Return the heading of a column: its name, capitalised unless the first word has capitals.
 
     Examples
     --------
@@ -307,7 +434,7 @@ def heading_of(name: str) -> str:
 
 
 def key_text(value: object) -> str:
-    """Write the value of a key of the user's; a missing one is not a name.
+    """Write the value of a key; a missing value becomes ``(none)``.
 
     Examples
     --------
@@ -318,7 +445,7 @@ def key_text(value: object) -> str:
 
 
 def caveat_text(code: str, title: str) -> str:
-    """Name a caveat in a key or a list: the code that documentation is found by, and its meaning.
+    """Name a caveat in a legend or a list: its code, as in the documentation, and its meaning.
 
     Examples
     --------
@@ -329,6 +456,12 @@ def caveat_text(code: str, title: str) -> str:
 
 
 def clean(text: str) -> str:
-    """Show a line break or an escape code in a user's value as what it is."""
-    # A no-break space is no break: it is what keeps a figure and its sign together.
+    r"""Replace line breaks and control characters in a user's text by their escape sequences.
+
+    Examples
+    --------
+    >>> print(clean("two\nlines"))
+    two\nlines
+    """
+    # Keep no-break spaces: they hold a number and its unit together.
     return "".join(c if c.isprintable() or c == "\xa0" else repr(c)[1:-1] for c in text)

@@ -1,4 +1,4 @@
-"""How results print, draw and show themselves: each by its own view."""
+"""Printing, drawing and notebook output of results, all from the report of the result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,17 @@ __all__ = ["Shown"]
 
 
 class Shown:
-    """A result that prints as on the command line, shows itself in a notebook and draws itself."""
+    """Base of all results: ``print`` shows what the command prints, a notebook shows HTML.
+
+    Examples
+    --------
+    >>> import errcomp as ec
+    >>> audit = ec.audit({"predicted": [11.0, 90.0], "measured": [10.0, 100.0]})
+    >>> audit
+    Audit(MAPE 10.00 %, n=2)
+    >>> isinstance(audit, Shown)
+    True
+    """
 
     __slots__ = ()
 
@@ -24,18 +34,26 @@ class Shown:
             """Return the document of the class that mixes this in."""
 
     def view(self) -> Report:
-        """Return all that people see of this result, as values with formats."""
+        """Return the report of this result: verdicts, tables, notes and figures, with formats.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> report = ec.audit({"predicted": [11.0, 90.0], "measured": [10.0, 100.0]}).view()
+        >>> [column.header for column in report.tables[0].columns]
+        ['n', 'Claim', 'MAPE [95 %]', 'Max APE', 'Verdict', 'Caveat', 'Caveats']
+        """
         raise NotImplementedError
 
     def plot(self, *, ax: Axes | None = None, **options: Any) -> Axes:
-        """Draw the figure that answers what this result is about.
+        """Draw the main figure of this result.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, optional
-            Where to draw; new axes in a figure of their own by default.
+            Axes to draw on; by default, new axes in a new figure.
         options
-            Of that figure, e.g. ``run`` of a propagation.
+            Options of the figure, e.g. ``run`` for a propagation.
 
         Returns
         -------
@@ -44,7 +62,7 @@ class Shown:
         Raises
         ------
         InputError
-            The figure has no such option, or there is nothing to draw.
+            The option does not exist, or there is nothing to draw.
         MissingExtraError
             Matplotlib is not installed.
 
@@ -59,7 +77,7 @@ class Shown:
         draw = self.view().draw
         name = _name_of(self)
         if draw is None:
-            raise InputError(f"there is no figure of {name}")
+            raise InputError(f"{name} has no figure")
         known = [option for option in inspect.signature(draw).parameters if option != "ax"]
         unknown = [option for option in options if option not in known]
         if unknown:
@@ -70,18 +88,18 @@ class Shown:
         return draw(ax=ax, **options)
 
     def to_frame(self) -> Any:
-        """Return the rows of this result as a Polars frame: what ``-o FILE.csv`` writes.
+        """Return the rows of this result as a Polars dataframe, as ``-o FILE.csv`` writes them.
 
         Returns
         -------
         polars.DataFrame
-            Fractions with all their digits, one column for each key of the document's rows.
+            Fractions with all their digits, one column per key of the document's rows.
 
         Examples
         --------
         >>> import errcomp as ec
         >>> ec.audit(ec.datasets.load("neusight")).to_frame().select("device", "mode", "n").row(0)
-        ('A100-80G', 'inference', 23)
+        ('A100-40G', 'inference', 16)
         """
         from errcomp.report.writing import flat_columns
         from errcomp.tables.frames import frame_from_columns
@@ -89,27 +107,27 @@ class Shown:
         return frame_from_columns(flat_columns(self.to_dict()))
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Keep the short line: a dataclass writes all its fields unless its class has one."""
+        """Set ``__repr__`` in each subclass: otherwise a dataclass would print all its fields."""
         super().__init_subclass__(**options)
         cls.__repr__ = Shown.__repr__  # type: ignore[method-assign]
 
     def __repr__(self) -> str:
-        """Return one line: the class, the main figure, and of how many."""
+        """Return one line: the class, the main metric and the number of cases."""
         return f"{_name_of(self)}({', '.join(self.view().line)})"
 
     def __str__(self) -> str:
-        """Return the tables that the command line prints of such a result."""
+        """Return the tables that the command prints for such a result."""
         from errcomp.report.text import render
 
         return "\n\n".join(render(table) for table in self.view().tables_for("text"))
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows of this result: with figures, without a script."""
+        """Return the HTML that a notebook shows: with figures, without a script."""
         from errcomp.report.html import fragment
 
         return fragment(self.view())
 
 
 def _name_of(result: Shown) -> str:
-    """Return the class of a result, also of one that was read from a document."""
+    """Return the name of a result's class, also for a result that was read from a document."""
     return next(base.__name__ for base in type(result).__mro__ if Shown in base.__bases__)

@@ -1,8 +1,8 @@
-"""The terms of art that tables, notes and help use, each in one plain sentence.
+"""Definitions of the technical terms in tables, notes and help, one plain sentence each.
 
-The only source: `--explain` prints the sentences, pages show them in column heads and at their
-end, and `tools/glossary.py` writes them to `docs/glossary.md`. Those of metrics are the
-definitions in `errcomp.metrics`.
+All output uses these sentences: `--explain` prints them, pages show them in column headers and at
+the end, and `tools/glossary.py` writes them to `docs/glossary.md`. The definitions of metrics come
+from `errcomp.metrics`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ UNCERTAINTY = "Uncertainty"
 RUNS = "From kernels to runs"
 BANDS = "Bands"
 TIME = "Time"
-#: Pages of the documentation, by the names that links have.
+#: Pages of the documentation that terms link to.
 AUDIT = "tutorials/audit-a-claim.md"
 SUM = "tutorials/how-wrong-is-the-sum.md"
 CORRECTION = "tutorials/calibrate-and-predict.md"
@@ -35,21 +35,21 @@ HALF_LIFE = "half-life.md"
 
 
 class Term(NamedTuple):
-    """A term, what it means, and where the documentation uses it."""
+    """A term with its definition and a link to the documentation."""
 
     name: str
     text: str
     section: str
     page: str
-    """Page of the documentation, with the heading that explains more."""
+    """Page of the documentation with more details, optionally with a heading."""
     pattern: str = ""
-    """How tables write it, as a regular expression; its name by default."""
+    """Regular expression for the term in tables; default: its name."""
 
     def is_in(self, text: str) -> bool:
-        """Say whether a text uses the term."""
+        """Return whether a text uses the term."""
         pattern = self.pattern or rf"\b{re.escape(self.name)}s?\b"
-        # A capital letter counts where a pattern has one: a heading "Level" is not the level of a
-        # test.
+        # Patterns with a capital letter are case-sensitive: the column "Level" does not mean the
+        # level of a test.
         flags = re.NOFLAG if self.pattern != self.pattern.lower() else re.I
         return re.search(pattern, text, flags) is not None
 
@@ -73,8 +73,8 @@ _CONCEPTS = (
     ),
     Term(
         "Aggregation",
-        "How many errors become one number: mean, median, geometric mean, weighted mean, or error "
-        "of the total.",
+        "Method that turns many errors into one number: mean, median, geometric mean, weighted "
+        "mean, or error of the total.",
         TABLES,
         f"{METRIC}#all-figures",
     ),
@@ -134,8 +134,7 @@ _CONCEPTS = (
     ),
     Term(
         "Caveat",
-        "A sentence beside a result that says what the result hides, with a stable code to look "
-        "it up.",
+        "A warning about what a result hides, with a stable code to look it up.",
         TABLES,
         CAVEATS,
     ),
@@ -190,8 +189,8 @@ _CONCEPTS = (
     Term(
         "Interval",
         "Range of values that the metric may have for other configurations drawn like these, "
-        "written `8.74 % [3.2, 44.0]`; `>999` is an end too high for its digits to mean anything, "
-        "`∞` means that there is no end.",
+        "written `8.74 % [3.2, 44.0]`; `>999` is an upper bound too high for its digits to mean "
+        "anything, `∞` means no upper bound.",
         UNCERTAINTY,
         INTERVALS,
         r"\bintervals?\b|\[\d+ %\]",
@@ -206,14 +205,14 @@ _CONCEPTS = (
     ),
     Term(
         "Bootstrap",
-        "Drawing the pairs again with replacement, many times, to see how much a metric varies; "
-        "bootstrap-t also divides by the standard error of each draw.",
+        "Resampling the pairs with replacement, many times, to see how much a metric varies; "
+        "bootstrap-t also divides by the standard error of each sample.",
         UNCERTAINTY,
         f"{INTERVALS}#which-interval-a-figure-gets",
     ),
     Term(
         "Jackknife",
-        "Leaving out one pair or group after another to see how much a metric varies.",
+        "Leaving out one pair or group at a time to see how much a metric varies.",
         UNCERTAINTY,
         INTERVALS,
     ),
@@ -258,14 +257,14 @@ _CONCEPTS = (
     ),
     Term(
         "Degrees of freedom",
-        "How much data an estimated spread rests on: few make intervals wide.",
+        "Amount of data behind an estimated spread; the fewer, the wider the interval.",
         UNCERTAINTY,
         INTERVALS,
     ),
     Term(
         "Student t",
-        "A distribution with more extreme values than the normal one; the fewer its degrees of "
-        "freedom, the more.",
+        "A distribution with heavier tails than the normal distribution; the fewer its degrees of "
+        "freedom, the heavier.",
         UNCERTAINTY,
         PROPAGATION,
     ),
@@ -307,15 +306,13 @@ _CONCEPTS = (
     ),
     Term(
         "Assumption",
-        "What the errors of the kernels of a run have in common; it decides how much of them "
-        "cancels.",
+        "Assumed correlation of the errors of a run's kernels; it decides how much they cancel.",
         RUNS,
         PROPAGATION,
     ),
     Term(
         "Independent",
-        "Assumption that the errors of kernels have nothing in common, so that most of them "
-        "cancels.",
+        "Assumption that the errors of kernels are independent, so that they largely cancel.",
         RUNS,
         PROPAGATION,
         r"^Independent$",
@@ -336,7 +333,7 @@ _CONCEPTS = (
     ),
     Term(
         "Estimated",
-        "Correlation of the errors of kernels as measured runs show it.",
+        "Correlation of the errors of kernels, estimated from measured runs.",
         RUNS,
         PROPAGATION,
         r"^Estimated$",
@@ -350,7 +347,7 @@ _CONCEPTS = (
     ),
     Term(
         "Unknown",
-        "No assumption on what errors have in common: the bands are bounds that hold in any case.",
+        "No assumption about the correlation of errors: the bands are bounds that always hold.",
         RUNS,
         PROPAGATION,
         r"^Unknown$",
@@ -378,36 +375,35 @@ _CONCEPTS = (
     ),
     Term(
         "Partial pooling",
-        "Estimating a group from its own data and from all groups; the fewer its data, the more "
-        "from all.",
+        "Estimating a group from its own data and from all groups; the fewer data it has, the "
+        "more all groups count.",
         RUNS,
         CALIBRATION,
     ),
     Term(
         "Leave-model-out",
-        "Each model (leave-device-out: each device) is kept out of the whole fit once, and then "
-        "predicted.",
+        "Each model (leave-device-out: each device) is left out of the fit once, then predicted.",
         RUNS,
         f"{CALIBRATION}#evaluate",
         r"\bleave-\w+(?:-and-\w+)?-out\b|\bheld[- ]out\b|\bleft out in turn\b",
     ),
     Term(
         "Band",
-        "Range for a single run, as an interval is a range for a metric over runs.",
+        "Range for the value of a single run; an interval is a range for a metric over many runs.",
         BANDS,
         CORRECTION,
     ),
     Term(
         "Conformal",
-        "A band whose width is taken from the errors on held-out cases; it covers as often as "
-        "promised if these and the new case are exchangeable.",
+        "A band whose width comes from the errors on held-out cases; it has its nominal coverage "
+        "if these and the new case are exchangeable.",
         BANDS,
         CALIBRATION,
     ),
     Term(
         "Exchangeable",
-        "The new case might as well have been any of the old ones; a new device is not "
-        "exchangeable with runs on known devices.",
+        "Cases whose order does not matter: the new case could be any of the old ones; a new "
+        "device is not exchangeable with runs on known devices.",
         BANDS,
         CALIBRATION,
         r"\bexchangeab",
@@ -429,8 +425,8 @@ _CONCEPTS = (
     ),
     Term(
         "Pinball loss",
-        "Score of a predicted quantile: too low costs in proportion to the quantile, too high to "
-        "the rest; lower is better.",
+        "Score of a predicted quantile q: a value that is too low costs q times the distance, one "
+        "that is too high 1 − q times; lower is better.",
         BANDS,
         CALIBRATION,
         r"\bpinball\b",
@@ -479,13 +475,13 @@ _CONCEPTS = (
     ),
     Term(
         "Possibly still valid",
-        "Series that no release has shown to be beyond their limit by more than noise explains.",
+        "Series whose error has not exceeded its limit by more than noise explains at any release.",
         TIME,
         HALF_LIFE,
     ),
     Term(
         "Series",
-        "What is validated under each version: one kernel, or one input of one network.",
+        "One kernel, or one input of one network, that is validated under each version.",
         TIME,
         HALF_LIFE,
         r"\bSeries\b",
@@ -506,16 +502,14 @@ _CONCEPTS = (
     ),
     Term(
         "Promise",
-        "The largest error that a model is allowed; twice the error at calibration unless it is "
-        "given.",
+        "The largest error that a model may have; by default, twice the error at calibration.",
         TIME,
         HALF_LIFE,
         r"\bpromised?\b",
     ),
     Term(
         "Look",
-        "One check of a history by the gate; the limit on false alarms holds for all looks "
-        "together.",
+        "One check of a history by the gate; the false alarm rate holds for all looks together.",
         TIME,
         HALF_LIFE,
         r"\blook \d|\blooks\b",
@@ -542,14 +536,14 @@ def terms() -> tuple[Term, ...]:
         )
         for figure in FIGURES.values()
     )
-    # A number that an engine approximates is the metric of the same name.
+    # Approximate metrics of an engine (±) are explained by the exact metric.
     exact = [term for term in metrics if "±" not in term.name]
     names = list(dict.fromkeys(term.section for term in _CONCEPTS))
     return tuple(sorted([*_CONCEPTS, *exact], key=lambda term: names.index(term.section)))
 
 
 def term_of(header: str) -> Term | None:
-    """Return the term that the head of a column names, if it is one.
+    """Return the term that a column header names, or None.
 
     Examples
     --------
@@ -561,15 +555,15 @@ def term_of(header: str) -> Term | None:
 
 
 def terms_in(tables: Iterable[Table]) -> list[Term]:
-    """Return the terms in titles, column heads, key columns and notes, sorted by name."""
-    said = set()
+    """Return the terms in titles, column headers, key columns and notes, sorted by name."""
+    texts = set()
     for table in tables:
-        said.add(table.title)
-        said.update(note.text for note in table.remarks())
-        said.update(column.header for column in table.columns)
+        texts.add(table.title)
+        texts.update(note.text for note in table.remarks())
+        texts.update(column.header for column in table.columns)
         keys = [column for column in table.columns if column.key and not column.right]
-        said.update(heading_of(key.cell(row).text) for key in keys for row in table.rows)
-    found = [term for term in terms() if any(term.is_in(text) for text in said)]
+        texts.update(heading_of(key.cell(row).text) for key in keys for row in table.rows)
+    found = [term for term in terms() if any(term.is_in(text) for text in texts)]
     return sorted(found, key=lambda term: term.name.lower())
 
 

@@ -1,4 +1,4 @@
-"""Tables as text, as wide as a terminal has room for and a reader can follow."""
+"""Tables as text that fits the terminal, at most 100 characters wide."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
     from rich.table import Table as RichTable
 
 
-#: Tables for people fit this many columns: all that a file or a pipe gets.
+#: Largest width of a table in characters; the width in a file or a pipe.
 WIDTH = 100
-#: A narrower terminal than this breaks the lines itself.
+#: Smallest width; a narrower terminal breaks the lines itself.
 _NARROWEST = 60
 _GAP = 2
-#: Characters at which textwrap breaks lines, and others in their place where it must not.
+#: Characters at which textwrap breaks lines, and placeholders for places where it must not.
 _HELD = {ord(" "): "\N{NO-BREAK SPACE}", ord("-"): "\ue000"}
 _RELEASED = {ord(held): chr(code) for code, held in _HELD.items()}
 
 
 def render(table: Table) -> str:
-    """Draw a table as text that needs no colour and fits the width."""
+    """Return a table as text that fits the width and is readable without colour."""
     from rich.console import Console
     from rich.text import Text
 
@@ -66,7 +66,7 @@ def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: i
         drawn.add_column(
             Text(column.header),
             justify="right" if column.right else "left",
-            # Without a fixed width, Rich narrows columns of figures to fit a long header.
+            # Without a fixed width, Rich narrows columns of numbers to fit a long header.
             width=_width(column, rows) - _GAP if column.right or column in whole else None,
             overflow="fold",
         )
@@ -76,10 +76,10 @@ def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: i
 
 
 def fitting(table: Table, width: int = WIDTH) -> list[list[Column]]:
-    """Split the columns over several grids, each with the key columns, so that figures fit."""
+    """Split the columns into several grids, each with the key columns, so that numbers fit."""
     keys = [column for column in table.columns if column.key]
     grids, used = [list(keys)], 0
-    # The last column has no gap beside it.
+    # The last column has no gap after it.
     room = width + _GAP - sum(_width(column, table.rows) for column in keys)
     for column in table.columns:
         if column.key:
@@ -94,7 +94,7 @@ def fitting(table: Table, width: int = WIDTH) -> list[list[Column]]:
 
 
 def _width(column: Column, rows: Sequence[Mapping[str, Any]]) -> int:
-    """Return the least width of a column with its gap; text can be broken, figures not."""
+    """Return the smallest width of a column with its gap; text can wrap, numbers cannot."""
     words = column.header.split() or [""]
     cells = [column.cell(row).text for row in rows]
     if not column.right:
@@ -106,10 +106,10 @@ def _width(column: Column, rows: Sequence[Mapping[str, Any]]) -> int:
 def _unbroken(
     columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: int
 ) -> list[Column]:
-    """Return the columns of text in which words would be broken though others have room.
+    """Return the text columns in which words would be broken although other columns have room.
 
-    Rich narrows the widest columns to one width, however long their words are: a name that is
-    broken cannot be copied.
+    Rich narrows the widest columns to one common width, however long their words are. A broken name
+    cannot be copied.
     """
     texts = [column for column in columns if not column.right]
     least = {id(column): _width(column, rows) for column in texts}
@@ -133,7 +133,7 @@ def _unbroken(
 
 
 def _level(widths: Sequence[int], room: int) -> float:
-    """Return the width to which the widest are narrowed so that all have room.
+    """Return the common width of the widest columns with which all columns fit.
 
     Examples
     --------
@@ -152,13 +152,13 @@ def _level(widths: Sequence[int], room: int) -> float:
 
 
 def _wrap(note: Note, width: int) -> str:
-    """Break a note at the width; the lines of one with a mark stand below each other."""
+    """Wrap a note at the width; indent the further lines of a note with a mark."""
     mark = f" {note.mark} " if note.mark == ITEM else f" {note.mark}  " if note.mark else ""
     if note.mark.startswith("["):
         mark = f"{note.mark} "
-    # A figure and its percent sign stay together: textwrap does not break at this space.
+    # Keep a number and its % sign together: textwrap does not break at this space.
     text = clean(note.text).replace(" %", "\N{NO-BREAK SPACE}%")
-    # Nor within code that is to be pasted.
+    # Do not break code either, so that it can be pasted.
     text = re.sub(r"`[^`]+`", lambda code: code[0].translate(_HELD), text)
     lines = textwrap.wrap(
         text, width, initial_indent=mark, subsequent_indent=" " * len(mark), break_long_words=False

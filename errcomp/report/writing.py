@@ -1,4 +1,4 @@
-"""Results and tables into files, by suffix, whole or not at all, and as text to paste."""
+"""Write results and tables to files, by suffix and never partially, and as text to paste."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ if TYPE_CHECKING:
 
 
 SUFFIXES = (".csv", ".parquet", ".json", ".md", ".tex")
-#: What a result can be printed as; the first is for a terminal.
+#: Formats in which a result can be printed; the first is for a terminal.
 FORMATS = ("text", "md", "tex", "csv")
-#: What begins a formula in a spreadsheet, as OWASP lists it, full-width signs included.
+#: Characters that begin a formula in a spreadsheet (OWASP), including full-width signs.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-#: A claim as printed, or a key that is a number, is no formula.
+#: Text that a spreadsheet reads as a number, not as a formula: a printed claim, a numeric key.
 _NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)? ?%?")
 
-#: What the rows of a document are called: of most, of a search, of a check of a history.
+#: Keys that hold the rows of a document: of most documents, of a search, of a check of a history.
 _ROWS = ("rows", "matches", "series")
 
 
 def write(path: Path, document: Mapping[str, Any], tables: Sequence[Table]) -> None:
-    """Write a result by suffix, whole or not at all."""
+    """Write a result in the format of the suffix; an error leaves no partial file."""
     check_suffix(path, SUFFIXES)
     with replacing(path) as temporary:
         _WRITERS[path.suffix.lower()](temporary, document, tables)
@@ -43,17 +43,17 @@ def rendered(form: str, document: Mapping[str, Any], tables: Sequence[Table]) ->
     ----------
     form : {"md", "tex", "csv"}
         Markdown, LaTeX, or the rows of the document: fractions with all their digits, named by the
-        keys of the document (see `flat_columns`). Text that a spreadsheet would take for a formula
-        begins with an apostrophe.
+        keys of the document (see `flat_columns`). Text that a spreadsheet would treat as a formula
+        gets an apostrophe in front.
     document : mapping
-        The result for machines.
+        The result as from ``to_dict()``, for CSV.
     tables : sequence of Table
-        The result for people.
+        The tables of the result, for Markdown and LaTeX.
 
     Raises
     ------
     InputError
-        The form is another one.
+        The form is not one of these.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def rendered(form: str, document: Mapping[str, Any], tables: Sequence[Table]) ->
 
 
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
-    """Write a table of data by suffix, whole or not at all."""
+    """Write a dataframe in the format of the suffix; an error leaves no partial file."""
     writers: dict[str, Callable[[Path], object]] = {
         ".csv": frame.write_csv,
         ".parquet": frame.write_parquet,
@@ -87,7 +87,7 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
 
 
 def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
-    """Refuse a file name that does not say in which of these formats to write."""
+    """Raise InputError unless the file name has one of these suffixes."""
     suffix = path.suffix.lower()
     if suffix not in suffixes:
         name = repr(suffix) if suffix else "a name without suffix"
@@ -103,13 +103,13 @@ def _csv(document: Mapping[str, Any]) -> str:
 
 
 def _quoted(cell: Any) -> str:
-    # Python's own writer leaves a lone carriage return unquoted, which readers take for a new row.
+    # Python's csv module leaves a lone carriage return unquoted, and readers start a new row there.
     text = "" if cell is None else str(_inert(cell))
     return '"' + text.replace('"', '""') + '"' if re.search('[",\r\n]', text) else text
 
 
 def _inert(cell: Any) -> Any:
-    """Begin text that a spreadsheet would take for a formula with an apostrophe."""
+    """Prefix text that a spreadsheet would treat as a formula with an apostrophe."""
     if isinstance(cell, str) and cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell):
         return f"'{cell}"
     return cell
@@ -142,11 +142,11 @@ _WRITERS: dict[str, Callable[[Path, Mapping[str, Any], Sequence[Table]], None]] 
 
 
 def flat_columns(document: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Return the rows of a document as columns whose cells are numbers, text or nothing.
+    """Return the rows of a document as columns whose cells are numbers, text or None.
 
-    A document without rows is a row itself. An object becomes a column for each of its keys
-    (``claim.metric``), a list one text with its parts between semicolons: caveats and other things
-    that have a code by their codes, other objects as ``key=value``.
+    A document without rows becomes a single row. An object becomes one column per key
+    (``claim.metric``). A list becomes one text, with its elements separated by semicolons: objects
+    with a code, such as caveats, as their code, and other objects as ``key=value``.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def flat_columns(document: Mapping[str, Any]) -> dict[str, list[Any]]:
     Returns
     -------
     dict of str to list
-        Columns of one length, in the order of the keys.
+        Columns of equal length, in the order of the keys.
 
     Examples
     --------
@@ -182,7 +182,7 @@ def _add(columns: dict[str, list[Any]], name: str, cells: Sequence[Any]) -> None
 
 
 def _list_as_text(cell: Any) -> Any:
-    """Write a list as text; leave all else as it is."""
+    """Convert a list to text; return other values unchanged."""
     if not isinstance(cell, list):
         return cell
     return "; ".join(_part(part) for part in cell)

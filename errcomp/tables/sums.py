@@ -1,4 +1,4 @@
-"""Sums over groups of rows: the queries to rows in an engine, and the answers."""
+"""Sums over groups of rows: queries to an engine, and their results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 #: Width of a bucket of a histogram, as a natural logarithm.
 BUCKET = math.log(1.01)
-#: Largest number of groups with a histogram: each fetches up to some hundred buckets.
+#: Largest number of groups with a histogram: each group fetches up to a few hundred buckets.
 MOST_HISTOGRAMS = 20_000
 #: Bucket of values that are exactly 0.
 _EXACT = np.iinfo(np.int64).min
@@ -30,7 +30,7 @@ _BEYOND = 10**6
 
 
 class Sum(NamedTuple):
-    """A sum, or the like, over the rows of a group.
+    """A sum, maximum or count over the rows of a group.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Sum(NamedTuple):
 
     @property
     def is_product(self) -> bool:
-        """Whether it needs a column of products, and not only a term."""
+        """Whether it needs a column of products, not only a single term."""
         return len(self.terms) > 1 or self.how == "within"
 
 
@@ -78,9 +78,9 @@ class Totals:
         return {name: values[i] for name, values in self.keys.items()}
 
     def merged(self, by: Sequence[str]) -> Totals:
-        """Add up groups that share these keys, and order the result by them."""
+        """Add up groups with the same values of these keys, and order the result by these keys."""
         numbers, count = self.numbered(by)
-        if count == len(self):  # no two groups share them
+        if count == len(self):  # no two groups have the same values
             first = np.argsort(numbers)
         else:
             first = np.full(count, len(self), dtype=np.int64)
@@ -97,11 +97,14 @@ class Totals:
         )
 
     def numbered(self, by: Sequence[str]) -> tuple[Ints, int]:
-        """Return the number of each group in the order of these keys, and the count of groups."""
+        """Return the number of each group in the order of these keys, and the count of numbers.
+
+        Groups with equal keys have the same number.
+        """
         return numbered({name: self.keys[name] for name in by}, len(self))
 
     def parts(self, by: Sequence[str]) -> list[Ints]:
-        """Return the groups that share these keys; the groups must be ordered by them."""
+        """Return the positions of groups with equal keys; groups must be ordered by these keys."""
         starts = np.flatnonzero(np.diff(self.numbered(by)[0])) + 1
         return np.split(np.arange(len(self)), starts)
 
@@ -116,7 +119,7 @@ class Totals:
 
 
 def _known(total: Sum, values: Floats) -> Floats:
-    """Fill in the result of a sum over no rows."""
+    """Replace NaN, the result for zero rows: −∞ for a maximum, 0 for a count."""
     if total.how == "sum":
         return values
     return np.where(np.isnan(values), -np.inf if total.how == "max" else 0.0, values)
@@ -147,7 +150,7 @@ class Histogram:
 
     @classmethod
     def of(cls, counts: Totals, buckets: Sequence[Any]) -> Histogram:
-        """Order counts by group and bucket; rows without a bucket are exactly 0."""
+        """Order counts by group and bucket; the value of rows without a bucket is exactly 0."""
         numbers = np.asarray(
             [_EXACT if is_missing(b) else int(min(b, _BEYOND)) for b in buckets], dtype=np.int64
         )
@@ -166,7 +169,7 @@ class Histogram:
         )
 
     def merged(self, codes: Ints) -> Histogram:
-        """Merge groups with the same number; numbers count from 0 without gaps."""
+        """Merge groups with the same code; codes are 0, 1, … without gaps."""
         order = np.argsort(codes, kind="stable")
         starts = np.flatnonzero(np.diff(codes[order])) + 1
         parts = [self.select(index).pooled() for index in np.split(order, starts)]
@@ -184,11 +187,11 @@ class Histogram:
         return Histogram([bucket], [count], np.asarray([self.n.sum()]))
 
     def values(self) -> Floats:
-        """Return the values of the first group in ascending order: the middles of their buckets."""
+        """Return the values of the first group in ascending order, as the middles of buckets."""
         return np.repeat(self._middles(), self.count[0])
 
     def share_of_largest(self, worst: int) -> float:
-        """Return the share of the `worst` largest values in the sum of the first group."""
+        """Return the share of the first group's sum that its `worst` largest values make up."""
         middle, down = self._middles(), self.count[0][::-1]
         taken = np.clip(worst - (down.cumsum() - down), 0, down)[::-1]
         return float((taken * middle).sum() / (self.count[0] * middle).sum())
@@ -197,7 +200,7 @@ class Histogram:
         return np.asarray([self.value(bucket, 0.5) for bucket in self.bucket[0].tolist()])
 
     def at(self, i: int, rank: int) -> int:
-        """Return the bucket of the rank-th smallest value of a group, from 1."""
+        """Return the bucket of the rank-th smallest value of group i; ranks start at 1."""
         return int(self.bucket[i][np.searchsorted(np.cumsum(self.count[i]), rank)])
 
     @staticmethod

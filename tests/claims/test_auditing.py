@@ -164,7 +164,7 @@ def test_no_verdict_where_models_are_too_few() -> None:
 @pytest.mark.parametrize(
     ("change", "cluster", "reason"),
     [
-        ({"model": ["m"] * 20}, "model", "All 20 pairs are of one model, so they say nothing about other models"),
+        ({"model": ["m"] * 20}, "model", "All 20 pairs are of one model, so they say nothing"),
         (
             {"model": [None] * 3 + ["m"] * 17},
             None,

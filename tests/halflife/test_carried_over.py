@@ -83,8 +83,7 @@ def test_a_prediction_that_moved_makes_it_a_validation_of_the_predictor():
     carried = carried_over(moved)
     assert carried.copy.tolist() == [False, True, False]
     assert carried.notes == (
-        "1 predictions are compared with a measurement of an earlier version, which was not "
-        "repeated",
+        "1 prediction is compared with a measurement of an earlier version, which was not repeated",
     )
 
 

@@ -33,8 +33,8 @@ def test_keys_are_compared_as_numbers_or_text() -> None:
     assert (found.without_measurement, found.without_prediction) == (("32/c",), ("64/c",))
     assert found.lines() == [
         "joined 2 of 3 predictions and 3 measurements",
-        "1 predictions without a measurement: 32/c",
-        "1 measurements without a prediction: 64/c",
+        "1 prediction without a measurement: 32/c",
+        "1 measurement without a prediction: 64/c",
     ]
     assert found.pairs.n == 2
 

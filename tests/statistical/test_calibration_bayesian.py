@@ -92,7 +92,7 @@ def worlds():
         drawn = effects(raw, devices=True, models=True)
         names = [f"d{i}" for i in range(DEVICES)], [f"m{i}" for i in range(MODELS)]
         truth = HierarchicalModel(assigned[0], *names, drawn)
-        y = truth.sample(x[:RUNS], rng, device=device, model=model)[0]
+        y = truth.sample(x[:RUNS], device=device, model=model, seed=[w, 1])[0]
         posterior = sampled_posterior(Runs.of(x[:RUNS], y, assigned, device, model), seed=w)
         for name in PARAMETERS:
             true = {**raw, **drawn}[name].ravel()[0]
@@ -102,7 +102,7 @@ def worlds():
         portable = posterior.portable(rng)
         for kind, of in (("known", "d1"), ("new", "new")):
             one = np.array([of], dtype=object)
-            y_new = truth.sample(x[RUNS:], rng, device=one)[0, 0]
+            y_new = truth.sample(x[RUNS:], device=one, seed=[w, 2, *kind.encode()])[0, 0]
             q = np.linspace(0.005, 0.995, 199)
             found = portable.predict_quantiles(x[RUNS:], q, device=one)[0]
             pit[kind][w] = np.interp(y_new, found, q, left=0.0, right=1.0)

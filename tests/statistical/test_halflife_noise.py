@@ -89,4 +89,4 @@ def test_noise_of_one_date_misses_what_changes_between_dates():
     made = panel_of(history(rng, 1500, 3, 1, 4, 0.05, 0.02))
     df = np.repeat(made.panel.noise_df, np.diff(made.panel.starts))
     assert covered(made.panel.error, made.panel.sd**2, df).mean() < 0.5
-    assert any("noise between dates is not known" in note for note in made.notes)
+    assert any("noise between dates is unknown" in note for note in made.notes)

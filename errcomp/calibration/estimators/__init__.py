@@ -75,6 +75,12 @@ class Estimator:
     stored : (str, str, str) or None
         Kind of its ``portable_`` in a model file, and module and name of the class that writes it
         (``to_arrays``) and reads it (``from_arrays``). None: it cannot be stored.
+
+    Examples
+    --------
+    >>> linear = estimators()["linear"]
+    >>> linear.role, linear.needs
+    ('baseline', ())
     """
 
     name: str

@@ -196,6 +196,13 @@ class Replication(Shown, Document):
         ------
         KeyError
             There is no such cell.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> cell = ec.replicate_survey().cell("tools", "Timeloop", "claimed accuracy")
+        >>> cell.printed, cell.status
+        ('5–10%', 'no data')
         """
         for cell in self.cells:
             if (cell.table, cell.row, cell.column) == (table, row, column):

@@ -259,6 +259,15 @@ class BoundsAlgebra(Algebra[Interval]):
     ------
     InputError
         The level is not in (0, 1), uses is not positive, or a name is not among the terms.
+
+    Examples
+    --------
+    >>> ids, ones = np.array(["a", "b"]), np.ones(2)
+    >>> terms = Terms(ids, ids, 10 * ones, ones.astype(int), 0 * ones, ones, kind="absolute")
+    >>> algebra = BoundsAlgebra(terms, 0.9)
+    >>> total = algebra.total([algebra.leaf("a"), algebra.leaf("b")])
+    >>> round(total.low, 2), round(total.high, 2), algebra.used
+    (16.08, 23.92, 2)
     """
 
     def __init__(self, terms: Terms, level: float, *, uses: int | None = None) -> None:

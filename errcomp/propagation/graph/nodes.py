@@ -203,6 +203,12 @@ class Constant(Node, node="constant"):
     ----------
     value : float
         In the unit of the graph, ≥ 0.
+
+    Examples
+    --------
+    >>> from errcomp.propagation.graph import Kernel, Serial, time_at
+    >>> float(time_at(Serial([Constant(1.5), Kernel("gemm")]), {"gemm": 2.0}))
+    3.5
     """
 
     value: float

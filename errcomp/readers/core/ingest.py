@@ -91,12 +91,22 @@ def ingest(
 
 
 def read_as(path: AnyPath, among: Sequence[Format]) -> Output:
-    """Read a file, or all files of a folder or archive, as the output of one tool.
+    r"""Read a file, or all files of a folder or archive, as the output of one tool.
 
     Raises
     ------
     InputError
         No file is in one of the formats.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from errcomp.readers.core.registry import formats_of
+    >>> path = Path(tempfile.mkdtemp()) / "astra.log"
+    >>> _ = path.write_text(
+    ...     "sys[0] finished, 1200 cycles, exposed communication 300 cycles.\n")
+    >>> read_as(path, formats_of("ASTRA-sim")).rows["predicted"].to_list()
+    [1200.0, 300.0]
     """
     return ingest(path, among=among)
 

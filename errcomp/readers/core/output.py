@@ -40,7 +40,7 @@ class Skipped:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rows:
-    """The content of a file, from the reader of its format: `output` makes an `Output` of it.
+    r"""The content of a file, from the reader of its format: `output` makes an `Output` of it.
 
     Attributes
     ----------
@@ -50,6 +50,21 @@ class Rows:
     graph : callable or None
         See `output`. Rows without ``tool``, ``level``, ``quantity`` or ``unit`` take the value of
         their format if that has only one.
+
+    Examples
+    --------
+    >>> from errcomp.readers.core.registry import ToolFormats
+    >>> tool = ToolFormats("mysim", gives="predictions")
+    >>> @tool.reads("mysim-csv", "sim.csv", "kernel: time (us)", ["sim_us"])
+    ... def read_sim(source):
+    ...     times = source.sheet().numbers("sim_us")
+    ...     return Rows({"predicted": times}, notes=["Times are of one instance."])
+    >>> import pathlib, tempfile
+    >>> from errcomp.readers.core.source import Source
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "sim.csv"
+    >>> _ = path.write_text("sim_us\n12\n")
+    >>> tool.formats[0].read(Source(path)).rows.select("level", "unit", "predicted").rows()
+    [('kernel', 'us', 12.0)]
     """
 
     rows: pl.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -155,6 +170,15 @@ class Output(Content):
         ------
         InputError
             There is no such column, or no such row.
+
+        Examples
+        --------
+        >>> rows = [
+        ...     {"level": "kernel", "quantity": "time", "unit": "us", "predicted": 5.0},
+        ...     {"level": "model", "quantity": "time", "unit": "ms", "predicted": 2.0}]
+        >>> read = output("sim.csv", "mysim", rows, tool="MySim")
+        >>> read.of(level="model").rows["predicted"].to_list()
+        [2.0]
         """
         import polars as pl
 
@@ -270,6 +294,15 @@ class Output(Content):
         ------
         InputError
             No row says under which version it was measured, or the rows are not a history.
+
+        Examples
+        --------
+        >>> rows = {"version": ["1.0", "1.1"], "predicted": [5.0, 5.0], "measured": [5.1, 6.0]}
+        >>> known = {"tool": "MySim", "level": "model", "quantity": "time", "unit": "ms"}
+        >>> read = output("sim.csv", "mysim", {**rows, "model": ["bert", "bert"]}, **known)
+        >>> history = read.history_of(order=["1.0", "1.1"], series=["model"])
+        >>> history.versions
+        ('1.0', '1.1')
         """
         import polars as pl
 

@@ -141,6 +141,15 @@ class ToolFormats:
             See `Format`; or columns that its header must have.
         **fields
             Other fields of `Format`.
+
+        Examples
+        --------
+        >>> tool = ToolFormats("mysim", gives="predictions")
+        >>> @tool.reads("mysim-csv", "sim.csv", "kernel: time (us)", ["kernel", "sim_us"])
+        ... def read_sim(source):
+        ...     return Rows(source.sheet().frame.rename({"sim_us": "predicted"}))
+        >>> tool.formats[0].name, tool.formats[0].units
+        ('mysim-csv', ('us',))
         """
         levels, _, rest = holds.partition(": ")
         quantities, _, units = rest.removesuffix(")").rpartition(" (")
@@ -186,6 +195,14 @@ class ToolFormats:
 
         Messages can then name the file. ``why`` says in a sentence what it holds instead of values,
         and where the values are.
+
+        Examples
+        --------
+        >>> tool = ToolFormats("mysim")
+        >>> why = "It holds the settings of a run; the times are in sim.csv."
+        >>> tool.knows("mysim-config", "sim.cfg", ["clock_mhz"], why)
+        >>> tool.formats[0].read is None, tool.formats[0].limits == why
+        (True, True)
         """
         nothing: dict[str, Any] = {"levels": (), "quantities": (), "units": (), "gives": "neither"}
         given = {**self._common, **nothing, "limits": why, "reference": None, **fields}
@@ -230,6 +247,12 @@ def formats() -> tuple[Format, ...]:
     ------
     InputError
         A package adds an invalid format, or a format with a name that is in use.
+
+    Examples
+    --------
+    >>> names = [entry.name for entry in formats()]
+    >>> len(names) > 50, "nsys-sqlite" in names
+    (True, True)
     """
     declared: list[Format] = []
     # In the order of their names, regardless of folders.
@@ -261,6 +284,11 @@ def formats_of(name: str) -> tuple[Format, ...]:
     ------
     InputError
         There is none; the message lists near names.
+
+    Examples
+    --------
+    >>> [entry.name for entry in formats_of("vidur")][:2]
+    ['vidur-requests', 'vidur-config']
     """
     known = formats()
     plain = name.lower().replace(" ", "-")
@@ -274,14 +302,23 @@ def formats_of(name: str) -> tuple[Format, ...]:
 
 
 def recognise(source: Source, among: Iterable[Format] | None = None) -> list[Format]:
-    """Return the formats that match a file or folder: usually one or none, rarely several."""
+    r"""Return the formats that match a file or folder: usually one or none, rarely several.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "astra.log"
+    >>> _ = path.write_text("sys[0] finished, 1200 cycles, exposed communication 300 cycles.\n")
+    >>> [entry.name for entry in recognise(Source(path))]
+    ['astra-sim-log']
+    """
     folder = source.path.is_dir()
     known = formats() if among is None else among
     return [entry for entry in known if entry.folder == folder and entry.recognise(source)]
 
 
 def read_source(source: Source, among: Sequence[Format] | None = None) -> Output:
-    """Read one file in the format that its content shows.
+    r"""Read one file in the format that its content shows.
 
     Parameters
     ----------
@@ -293,6 +330,14 @@ def read_source(source: Source, among: Sequence[Format] | None = None) -> Output
     ------
     InputError
         It is in none of the formats, is read only with another file, or cannot be used.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "astra.log"
+    >>> _ = path.write_text("sys[0] finished, 1200 cycles, exposed communication 300 cycles.\n")
+    >>> read_source(Source(path)).rows["quantity"].to_list()
+    ['time', 'exposed communication']
     """
     possible = recognise(source, among)
     if not possible:
@@ -384,7 +429,14 @@ class Tool:
     why: str = ""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values for JSON."""
+        """Return plain values for JSON.
+
+        Examples
+        --------
+        >>> document = tools("Vidur")[0].to_dict()
+        >>> document["gives"], document["level"]
+        ('both', ['request', 'model', 'kernel', 'collective'])
+        """
         readable = [entry for entry in self.formats if entry.read is not None]
         gives = 0
         for entry in readable:

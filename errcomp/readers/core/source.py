@@ -176,7 +176,13 @@ class Source:
         return f"Source({self.name!r})"
 
     def error(self, what: str, *, line: int | None = None) -> InputError:
-        """Return an error that names this file, and a line of it."""
+        """Return an error that names this file, and a line of it.
+
+        Examples
+        --------
+        >>> print(Source("run.log").error("no time. Copy it again.", line=3))
+        run.log: line 3: no time. Copy it again.
+        """
         return InputError(f"{self.name}: {'' if line is None else f'line {line}: '}{what}")
 
     def open(self) -> BinaryIO:
@@ -187,6 +193,15 @@ class Source:
         InputError
             The file is missing or unreadable. Reading on raises it if gzip is broken, or unpacks to
             far more than files of measurements do.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "log.gz"
+        >>> _ = path.write_bytes(gzip.compress(b"12 ms"))
+        >>> with Source(path).open() as file:
+        ...     file.read()
+        b'12 ms'
         """
         with files_readable():
             file = self.path.open("rb")
@@ -249,6 +264,14 @@ class Source:
         ------
         InputError
             The file is empty, or cannot be read.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "run.log"
+        >>> _ = path.write_text("12 ms")
+        >>> Source(path).content()
+        b'12 ms'
         """
         with self.open() as file, files_readable():
             content = file.read()
@@ -271,12 +294,21 @@ class Source:
         return "".join(self._decoded())
 
     def lines(self) -> Lines:
-        """Return the lines of the text, without line ends.
+        r"""Return the lines of the text, without line ends.
 
         Raises
         ------
         InputError
             The file is empty or is not text.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "run.log"
+        >>> _ = path.write_text("start\n12 ms\n")
+        >>> lines = Source(path).lines()
+        >>> len(lines), lines[-1]
+        (2, '12 ms')
         """
         return Lines(self._pieces())
 
@@ -337,6 +369,14 @@ class Source:
         ------
         InputError
             It is not valid JSON, cut off, or nested too deeply.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "run.json"
+        >>> _ = path.write_text('{"time": 12}')
+        >>> Source(path).json()
+        {'time': 12}
         """
         text = self.text
         try:
@@ -362,6 +402,16 @@ class Source:
         ------
         InputError
             It is not valid JSON, or has another form.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "run.json"
+        >>> _ = path.write_text('{"time": 12, "seed": 1}')
+        >>> import msgspec
+        >>> kind = msgspec.defstruct("Run", [("time", float)])
+        >>> Source(path).json_as(kind, "MySim")
+        Run(time=12.0)
         """
         import msgspec
 
@@ -377,7 +427,7 @@ class Source:
             ) from None
 
     def json_lines(self, *, comment: str = "") -> Iterator[tuple[int, Any]]:
-        """Parse one JSON value per line; yields the line number and the value.
+        r"""Parse one JSON value per line; yields the line number and the value.
 
         Blank lines, and lines that begin with ``comment``, are left out.
 
@@ -385,6 +435,14 @@ class Source:
         ------
         InputError
             A line is not JSON.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "run.jsonl"
+        >>> _ = path.write_text('# MySim\n{"time": 12}\n')
+        >>> list(Source(path).json_lines(comment="#"))
+        [(2, {'time': 12})]
         """
         for number, line in enumerate(self._lines_once(), start=1):
             if not line.strip() or (comment and line.startswith(comment)):
@@ -405,6 +463,14 @@ class Source:
         ------
         InputError
             It is not valid YAML, or nested too deeply.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "run.yaml"
+        >>> _ = path.write_text("time: 12")
+        >>> Source(path).yaml()
+        {'time': 12}
         """
         import yaml
 
@@ -422,7 +488,7 @@ class Source:
             raise self.error(f"not valid YAML ({reason}). Copy the file again.") from None
 
     def sheet(self, needed: Sequence[str] = (), *, separator: str = "", skip: int = 0) -> Sheet:
-        """Read the whole file as one table; see ``errcomp.readers.core.sheet.sheet_of``.
+        r"""Read the whole file as one table; see ``errcomp.readers.core.sheet.sheet_of``.
 
         Parameters
         ----------
@@ -432,12 +498,30 @@ class Source:
             Default: determined from the header.
         skip : int
             Lines before the header.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "stats.csv"
+        >>> _ = path.write_text("MySim 1.0\nkernel,us\ngemm,12\n")
+        >>> Source(path).sheet(["kernel"], skip=1).numbers("us").tolist()
+        [12.0]
         """
         lines = islice(self._lines_once(), skip, None)
         return sheet_of(self.name, lines, first_line=skip + 1, needed=needed, separator=separator)
 
     def sibling(self, name: str) -> Source | None:
-        """Return the file with this name in the same folder, or None."""
+        """Return the file with this name in the same folder, or None.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> path = Path(tempfile.mkdtemp()) / "config.json"
+        >>> _ = path.write_text('{"gpus": 8}')
+        >>> source = Source(path.with_name("run.log"))
+        >>> source.sibling("config.json").json(), source.sibling("map.json")
+        ({'gpus': 8}, None)
+        """
         path = self.path.with_name(name)
         if not path.is_file():
             return None

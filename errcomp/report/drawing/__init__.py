@@ -1,1 +1,1 @@
-"""What all figures share: style, words, rows with intervals, points that answer, files."""
+"""Shared code of all figures: style, names and numbers, rows with intervals, hover texts, files."""

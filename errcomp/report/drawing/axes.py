@@ -1,4 +1,4 @@
-"""Axes that several figures have: logarithmic, rows beside numbers, shares that bands promise."""
+"""Axes of several figures: log ticks, rows with numbers, nominal against actual coverage."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
 
 
 def log_ticks(axis: Axis, unit: str = "", *, apart: float, beside: float | None = None) -> None:
-    """Put ticks at 1, 2 and 5 times powers of ten, or at powers alone, that are so far apart.
+    """Put ticks at 1, 2 and 5 times powers of ten, or fewer if they would be too close.
 
-    ``apart`` is the least distance, a share of the axis; labels side by side get more where they
-    need it, the more the more points ``beside`` it are taken. The limits must be final and the axis
-    logarithmic.
+    ``apart`` is the least distance of ticks as a share of the axis. On a horizontal axis, ticks are
+    also so far apart that their labels fit; ``beside`` is the width in points of the columns to its
+    right. The limits must be final and the axis logarithmic.
     """
     from matplotlib.ticker import MaxNLocator
 
@@ -50,18 +50,18 @@ def _within(values: Iterable[float], low: float, high: float) -> list[float]:
 
 
 def _closest(values: Sequence[float], length: float) -> float:
-    """Return the least distance of two values as a share of the axis."""
+    """Return the smallest distance of two values as a share of the axis."""
     return float(np.diff(np.log10(values)).min()) / length
 
 
 def _spacing(values: Sequence[float], unit: str, least: float, points: float) -> float:
-    """Return how far apart labels of these values must be, as a share of the axis."""
+    """Return the least distance at which labels of these values fit, as a share of the axis."""
     longest = max((len(_text.number(value) + unit) for value in values), default=0)
     return max(least, _style.CHARACTER * (longest + 1) / points)
 
 
 def label_rows(ax: Axes, names: Sequence[str], counts: Sequence[int], *, above: float) -> None:
-    """Name rows 0, 1, … from the top and say how many pairs each has; the counts are never cut."""
+    """Label rows 0, 1, … from the top with name and number of pairs; numbers are never cut."""
     texts = [f"{name}  n={n:,}" for name, n in zip(_text.fitting(names), counts, strict=True)]
     ax.set_yticks(range(len(texts)), texts)
     for label in ax.get_yticklabels():
@@ -84,22 +84,23 @@ def columns_beside(
 
 
 def promised(ax: Axes | None, levels: Sequence[float], height: float) -> tuple[Axes, float]:
-    """Draw what bands of these levels promise.
+    """Draw the nominal coverage of bands: the line to compare the actual coverage with.
 
     Parameters
     ----------
     ax : matplotlib.axes.Axes or None
-        New axes of this height where there are none.
+        None for new axes of this height.
     levels : sequence of float
-        Ascending, in (0, 1).
+        Nominal coverages, ascending, in (0, 1).
     height : float
+        In inches.
 
     Returns
     -------
     ax : matplotlib.axes.Axes
         Both axes in per cent.
     room : float
-        Width that the points of one level may take, beside each other.
+        Width for the points of one level, side by side, in units of the axis.
     """
     ax = _style.canvas(ax, height)
     room = min(4.0, 0.8 * 100 * float(np.diff(levels).min(initial=0.05)))
@@ -108,7 +109,7 @@ def promised(ax: Axes | None, levels: Sequence[float], height: float) -> tuple[A
     ax.set_ylim(-2, 102)
     ax.plot([left, right], [left, right], color=_style.INK, lw=0.9, ls=(0, (4, 2)), zorder=2,
             label="nominal")  # fmt: skip
-    for level in levels:  # the line to compare the points with
+    for level in levels:  # reference line for the points
         ax.plot([100 * level - room / 2, 100 * level + room / 2], [100 * level] * 2,
                 color=_style.INK, lw=2.0, zorder=2)  # fmt: skip
     ax.set_xticks([100 * level for level in levels], [f"{100 * level:.6g} %" for level in levels])

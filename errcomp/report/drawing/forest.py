@@ -1,4 +1,4 @@
-"""Rows of a value with its interval against one reference: the form of several figures."""
+"""Forest plots: one row per value with its interval, against a reference."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 
-#: More rows than this are counted instead of drawn.
+#: Largest number of rows drawn; a note states the number of others.
 MOST_ROWS = 30
-#: Intervals make the axis at most so many times as long as the values and the reference need, or
-#: as is typical of what intervals reach beyond them, whichever is longer.
+#: Intervals extend the axis at most by this multiple of the range of the values and the reference,
+#: or by this multiple of the median distance by which intervals exceed it, whichever is longer.
 _MOST, _OF_TYPICAL = 2.5, 3.0
-#: Characters of a name that a reader is told at its point.
-_TOLD = 80
-#: Of numbers: what computing them loses.
+#: Characters of a name in the hover text of its point.
+_NAME = 80
+#: Relative rounding error of numbers.
 _ROUNDING = 1e-9
 
 
@@ -37,15 +37,15 @@ class Row:
     ----------
     name : str
     value : float
-        NaN where there is none: the row is named and left empty.
+        NaN without a value: the row shows only its name.
     low, high : float or None
-        Ends of its interval; may be infinite.
+        Bounds of its interval; may be infinite.
     text : str
-        Written beside it.
+        Text to the right of the row.
     n : int or None
-        What stands behind it.
+        Number of pairs of the row.
     strong : bool
-        Whether it is one of those that the figure is about.
+        Whether to draw the row in the main colour, with a filled marker.
     """
 
     name: str
@@ -68,23 +68,23 @@ def forest(
     reference: tuple[float, str] | None = None,
     log: bool = False,
 ) -> Axes:
-    """Draw rows of values with intervals; what does not fit the axis ends in an arrow.
+    """Draw rows of values with intervals; an interval beyond the axis ends in an arrow.
 
     Parameters
     ----------
     ax : matplotlib.axes.Axes or None
     rows : sequence of Row
-        In the order drawn, from the top; those beyond `MOST_ROWS` are counted in a note.
+        From the top; a note states the number of rows beyond `MOST_ROWS`.
     title : str
     notes : sequence of str
     x : str
-        The axis with its unit.
+        Label of the axis, with its unit.
     beside : str
         Heading of the texts.
     reference : (float, str), optional
-        A line and what it means.
+        Position and label of a reference line.
     log : bool
-        On a logarithmic axis; values must be positive.
+        Draw on a logarithmic axis; values must be positive.
     """
     shown = list(rows[:MOST_ROWS])
     if len(rows) > len(shown):
@@ -107,12 +107,12 @@ def forest(
         (min(max(r.value, left), right), y, r) for y, r in enumerate(shown) if r.value == r.value
     ]
     tell(ax, [v for v, _, _ in points], [float(y) for _, y, _ in points],
-         [f"{_text.shorten(r.name, _TOLD)}\n{r.text}" for _, _, r in points])  # fmt: skip
+         [f"{_text.shorten(r.name, _NAME)}\n{r.text}" for _, _, r in points])  # fmt: skip
     return ax
 
 
 def _limits(ax: Axes, rows: Sequence[Row], reference: tuple[float, str] | None, log: bool) -> None:
-    """Set limits around values and the reference, and around intervals as far as there is room."""
+    """Set limits that include the values and the reference, and intervals within limits."""
     core = [row.value for row in rows if math.isfinite(row.value)]
     core += [reference[0]] if reference else []
     ends = [e for r in rows for e in (r.low, r.high) if e is not None and math.isfinite(e)]
@@ -134,7 +134,7 @@ def _limits(ax: Axes, rows: Sequence[Row], reference: tuple[float, str] | None, 
         texts = _style.CHARACTER * max(len(row.text) for row in rows)
         axes.log_ticks(ax.xaxis, apart=0.1, beside=texts)
     else:
-        from_zero = reference is None and left >= 0  # an axis of errors starts at none
+        from_zero = reference is None and left >= 0  # an axis of errors starts at zero
         ax.set_xlim(0.0 if from_zero else left - room, right + room)
 
 

@@ -1,4 +1,4 @@
-"""What a reader is told at a point of a figure, on a page where figures respond."""
+"""Texts that an HTML page shows when the pointer is on a point of a figure."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Spots:
-    """Points of one kind in a figure, each with its text.
+    """Points of a figure with their hover texts.
 
     Attributes
     ----------
     x, y : array, shape (n,)
-        In the units of the data.
+        Data coordinates.
     texts : tuple of str
-        One for each point, short lines separated by line breaks, the name first.
+        One text per point: short lines separated by line breaks, the name first.
     """
 
     x: Floats
@@ -33,16 +33,17 @@ class Spots:
     texts: tuple[str, ...]
 
 
-_TOLD: WeakKeyDictionary[Axes, list[Spots]] = WeakKeyDictionary()
+_SPOTS: WeakKeyDictionary[Axes, list[Spots]] = WeakKeyDictionary()
 
 
 def tell(
     ax: Axes, x: Sequence[float] | Floats, y: Sequence[float] | Floats, texts: Sequence[str]
 ) -> None:
-    """Say what a reader is told at these points, in units of the data."""
-    _TOLD.setdefault(ax, []).append(Spots(np.asarray(x, float), np.asarray(y, float), tuple(texts)))
+    """Add hover texts to points of these axes, in data coordinates."""
+    points = Spots(np.asarray(x, float), np.asarray(y, float), tuple(texts))
+    _SPOTS.setdefault(ax, []).append(points)
 
 
 def spots(ax: Axes) -> list[Spots]:
-    """Return what was told of these axes."""
-    return _TOLD.get(ax, [])
+    """Return the hover texts of these axes."""
+    return _SPOTS.get(ax, [])

@@ -1,4 +1,4 @@
-"""Figures into files: whole or not at all, the same bytes every time."""
+"""Write figures to files: never partially, and with the same bytes every time."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-#: What of a file would differ from one run, or one release of Matplotlib, to the next.
+#: Metadata to leave out, because it would differ between runs or releases of Matplotlib.
 _METADATA: dict[str, dict[str, None]] = {
     ".pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     ".png": {"Software": None},
     ".svg": {"Creator": None, "Date": None},
 }
 _DPI = 200
-#: Letters that a warning names.
+#: Number of missing characters that a warning names.
 _MOST_LETTERS = 10
 
-#: A font that has every letter, as a box with the name of its script.
+#: A font that shows every character as a box with the name of its script.
 _BOXES = "Last Resort"
 
 
 def save(drawn: Axes | Figure, path: str | PathLike[str]) -> None:
     """Write a figure as PNG, SVG or PDF, by suffix.
 
-    The same figure gives the same bytes: no date, no random names inside. An SVG keeps its text as
-    text. An interrupted run leaves what was there before. Letters that the usual font has not are
-    taken from other installed fonts; a warning names those that none has.
+    The same figure gives the same bytes: without dates and random names. An SVG keeps its text as
+    text. An interrupted run leaves an existing file unchanged. Characters that the default font
+    lacks are taken from other installed fonts; a warning names those that no font has.
 
     Parameters
     ----------
     drawn : matplotlib.axes.Axes or matplotlib.figure.Figure
-        Axes stand for the whole figure they are in.
+        For axes, the whole figure that contains them is written.
     path : path
         Ends in .png, .svg or .pdf.
 
     Raises
     ------
     InputError
-        The suffix is another one, what is to be drawn is no figure, or the file cannot be written.
+        The suffix is unknown, `drawn` is not a figure or axes, or the file cannot be written.
     MissingExtraError
         Matplotlib is not installed.
 
@@ -64,7 +64,7 @@ def save(drawn: Axes | Figure, path: str | PathLike[str]) -> None:
     suffix = path.suffix.lower()
     if suffix not in _METADATA:
         raise InputError(
-            f"{path}: the suffix says how a figure is written. Known: {', '.join(_METADATA)}"
+            f"{path}: the suffix sets the format of a figure. Use one of: {', '.join(_METADATA)}"
         )
     figure = drawn_figure(drawn)
     import matplotlib as mpl
@@ -72,24 +72,24 @@ def save(drawn: Axes | Figure, path: str | PathLike[str]) -> None:
     settings = mpl.rc_context({"svg.hashsalt": "errcomp", "svg.fonttype": "none"})
     missing = borrow(figure)
     with settings, replacing(path) as temporary, warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # told below, once
+        warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)  # one warning below
         figure.savefig(temporary, format=suffix[1:], dpi=_DPI, metadata=_METADATA[suffix])
-    if missing and suffix != ".svg":  # there the reader's own fonts show them
+    if missing and suffix != ".svg":  # an SVG is shown in the fonts of its reader
         warnings.warn(
             f"{path}: no installed font has {missing[:_MOST_LETTERS]!r}"
-            f"{' and more' if len(missing) > _MOST_LETTERS else ''}; boxes stand there. Install a "
-            "font that has them, or write an .svg, which is shown in the fonts of its reader.",
+            f"{' and more' if len(missing) > _MOST_LETTERS else ''}; they are drawn as boxes. "
+            "Install a font that has them, or write an .svg, which uses the fonts of its reader.",
             stacklevel=2,
         )
 
 
 def drawn_figure(drawn: Axes | Figure) -> Figure:
-    """Return the whole figure that axes are in.
+    """Return the whole figure that contains these axes.
 
     Raises
     ------
     InputError
-        What is given is no figure and no axes of one.
+        `drawn` is not a figure, nor axes of a figure.
     MissingExtraError
         Matplotlib is not installed.
     """
@@ -99,32 +99,32 @@ def drawn_figure(drawn: Axes | Figure) -> Figure:
     except ImportError as error:
         raise MissingExtraError("matplotlib", "figures", "drawing figures") from error
     figure = drawn.figure if isinstance(drawn, Artist) else None
-    while figure is not None and not isinstance(figure, Figure):  # a figure within a figure
+    while figure is not None and not isinstance(figure, Figure):  # a subfigure
         figure = figure.figure
     if figure is None:
-        raise InputError(f"expected a figure or axes of one, got {drawn!r}")
+        raise InputError(f"expected a figure or axes of a figure, got {drawn!r}")
     return figure
 
 
 def borrow(figure: Figure) -> str:
-    """Let texts borrow letters from other installed fonts where their own has none.
+    """Let texts use other installed fonts for the characters that their own font lacks.
 
     Parameters
     ----------
     figure : matplotlib.figure.Figure
-        Its texts are changed.
+        Changed in place: the font families of its texts.
 
     Returns
     -------
     str
-        The letters that no font has, each once, sorted.
+        The characters that no font has, each once, sorted.
     """
     from matplotlib.font_manager import fontManager
     from matplotlib.text import Text
 
     for ax in figure.axes:
         for axis in (ax.xaxis, ax.yaxis):
-            axis.get_ticklabels()  # labels of ticks have no text before they are asked for
+            axis.get_ticklabels()  # Matplotlib sets the texts of tick labels on demand
     texts = [text for text in figure.findobj(Text) if not text.get_text().isascii()]
     if not texts:
         return ""
@@ -142,7 +142,7 @@ def borrow(figure: Figure) -> str:
 
 
 def _letters(path: str) -> set[str]:
-    """Return the letters that a font has; none if its file cannot be read."""
+    """Return the characters of a font; an empty set if its file cannot be read."""
     from matplotlib.font_manager import get_font
 
     try:

@@ -1,4 +1,4 @@
-"""One look for all figures: colours, sizes, names that fit and labels that do not overlap."""
+"""The style of all figures: colours, sizes, names that fit and labels that do not overlap."""
 
 from __future__ import annotations
 
@@ -22,43 +22,43 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 
-#: Contrast of text against its ground (WCAG 2.1, 1.4.3).
+#: Smallest contrast of text with its background (WCAG 2.1, 1.4.3).
 _OF_TEXT = 4.5
-#: Text on a tint, the first if it is as easy to read as the second.
+#: Colours of text on a tint; the first is preferred.
 _ON_TINTS = ("#000000", "#ffffff")
 # Okabe and Ito (2008), distinguishable with any colour vision. Their light orange and sky blue have
-# a contrast of 2.3 against white, where a mark needs 3 (WCAG 2.1, 1.4.11): brown and the indigo of
-# Tol (2021) stand in, which are also the darkest in print without colour.
+# a contrast of 2.3 with white, but a mark needs 3 (WCAG 2.1, 1.4.11). Brown and the indigo of Tol
+# (2021) replace them; these are also the darkest colours in greyscale print.
 BLUE, ORANGE = "#0072B2", "#D55E00"
 INK, MUTED, FAINT, GRID = "#222222", "#6b6b6b", "#8f8f8f", "#e2e2e2"
 _CYCLE = (BLUE, ORANGE, "#009E73", "#CC79A7", "#6F4E00", "#332288", "#000000")
 _MARKERS = "osD^vP*"
-#: The same assumption looks the same in every figure.
+#: Each assumption has the same colour and marker in every figure.
 _KNOWN = ("estimated", "independent", "classes", "comonotonic", "repeats", "devices", "matrix")
 _OF_BOUNDS = "unknown"
 TITLE, TEXT, SMALL = 10.0, 8.5, 8.0
-#: Characters of a title and of the line below it that fit a figure 640 pixels wide, and that a
-#: line has even where there is no room.
+#: Characters per line of a title and of a note in a figure 640 pixels wide, and least characters
+#: per line.
 _TITLE_WIDTH, _NOTE_WIDTH, _SHORTEST = 58, 74, 30
-#: A number stays on one line with its unit or with what it counts, and so do the two of a ratio.
+#: Spaces at which text must not wrap: between a number and the next word, and around a slash.
 _ONE_LINE, _HELD = re.compile(r"(?<=\d) (?=\S)| (?=/ )|(?<= /) "), "\x1f"
-#: Points that a character of small print takes.
+#: Width of a character of small print, in points.
 CHARACTER = 4.45
-#: Points that a line of keys takes above the axes, and that one takes beside its text.
+#: Height of a line of the legend, and width of a legend entry without its text, in points.
 _KEY_LINE, _KEY = 14.0, 27.0
-#: Points left of the labels of rows and right of the last key.
+#: Margins left of the row labels and right of the last legend entry, in points.
 _MARGINS = 18.0
 
 
 def canvas(ax: Axes | None, height: float) -> Axes:
-    """Return the axes given, or new ones 640 pixels wide that no global state knows of.
+    """Return the given axes, or new axes 640 pixels wide, without global state (pyplot).
 
     Raises
     ------
     MissingExtraError
         Matplotlib is not installed.
     InputError
-        What was given are no axes.
+        `ax` is not Matplotlib axes.
     """
     try:
         from matplotlib.axes import Axes
@@ -80,9 +80,9 @@ def canvas(ax: Axes | None, height: float) -> Axes:
 
 
 def heading(ax: Axes, title: str, notes: Sequence[str] = (), *, room: float = 0.0) -> None:
-    """Write a title, lines in small print below it, and leave ``room`` points below those.
+    """Write a title with notes in small print below it, and leave ``room`` points below these.
 
-    Lines break where the figure ends; the labels of the y axis must be final.
+    Lines wrap at the edge of the figure; the labels of the y axis must be final.
     """
     line = SMALL * 1.35
     fit = max(int(right_of_names(ax) / CHARACTER), _SHORTEST)
@@ -106,11 +106,11 @@ def heading(ax: Axes, title: str, notes: Sequence[str] = (), *, room: float = 0.
             color=MUTED,
             parse_math=False,
         )
-        note.set_in_layout(False)  # the title's distance leaves the room
+        note.set_in_layout(False)  # the padding of the title makes room
 
 
 def keys(ax: Axes, groups: Sequence[Sequence[Artist]]) -> float:
-    """Say what marks mean, on lines above the axes, and return the points that those take."""
+    """Write the legend on lines above the axes, and return its height in points."""
     from matplotlib.transforms import ScaledTranslation
 
     width = right_of_names(ax)
@@ -134,16 +134,16 @@ def keys(ax: Axes, groups: Sequence[Sequence[Artist]]) -> float:
         )
         for text in legend.get_texts():
             text.set_parse_math(False)
-        legend.set_in_layout(False)  # the title's distance leaves the room
+        legend.set_in_layout(False)  # the padding of the title makes room
         if i < len(lines) - 1:
             ax.add_artist(legend)  # the next legend would replace it
     return _KEY_LINE * len(lines)
 
 
 def right_of_names(ax: Axes) -> float:
-    """Return about how many points there are from the left edge of the axes to that of the figure.
+    """Return the approximate width from the left edge of the axes to the end of the figure.
 
-    The labels of the y axis must be final.
+    In points; the labels of the y axis must be final.
     """
     figure = _figure(ax)
     texts = [label.get_text() for label in ax.get_yticklabels()]
@@ -152,10 +152,10 @@ def right_of_names(ax: Axes) -> float:
 
 
 def length_of(axis: Axis, beside: float | None = None) -> float:
-    """Return about how many points a horizontal axis will take, before the figure is laid out.
+    """Return the approximate length of a horizontal axis in points, before the figure is laid out.
 
-    ``beside`` are those that columns at its right take; without it axes are taken to have half of
-    the figure.
+    ``beside`` is the width of the columns to the right of the axes. Without it, the axes are
+    assumed to fill half of the figure.
     """
     if beside is not None:
         return max(right_of_names(axis.axes) - beside, _MARGINS)
@@ -164,7 +164,7 @@ def length_of(axis: Axis, beside: float | None = None) -> float:
 
 
 def _key_lines(handles: Sequence[Artist], width: float) -> list[list[Artist]]:
-    """Break keys into lines of so many points at most."""
+    """Split legend entries into lines of at most this width in points."""
     lines: list[list[Artist]] = []
     used = math.inf
     for handle in handles:
@@ -178,21 +178,21 @@ def _key_lines(handles: Sequence[Artist], width: float) -> list[list[Artist]]:
 
 
 def name_axes(ax: Axes, x: str = "", y: str = "") -> None:
-    """Write what the axes are, and give labels at ticks room; the limits must be final."""
+    """Write the axis labels, and remove ticks whose labels overlap; the limits must be final."""
     _thin_out(ax.xaxis)
     ax.set_xlabel(x, fontsize=TEXT, color=INK, parse_math=False)
     ax.set_ylabel(y, fontsize=TEXT, color=INK, parse_math=False)
 
 
 def _thin_out(axis: Axis) -> None:
-    """Have no more ticks on a linear axis than labels of numbers as long as these have room for."""
+    """Limit the number of ticks of a linear axis so that their labels fit."""
     from matplotlib.ticker import AutoLocator, MaxNLocator
 
     if not isinstance(axis.get_major_locator(), AutoLocator):
-        return  # chosen, or logarithmic
+        return  # ticks were set, or the axis is logarithmic
     ticks = axis.get_majorticklocs()
     fit = int(length_of(axis) / (CHARACTER * (2 + max(len(number(tick)) for tick in ticks))))
-    if len(ticks) > fit + 2:  # the outermost lie beyond the limits
+    if len(ticks) > fit + 2:  # the first and the last lie beyond the limits
         axis.set_major_locator(MaxNLocator(max(fit, 2), steps=[1, 2, 5, 10]))
 
 
@@ -204,7 +204,7 @@ def _wrapped(text: str, width: int) -> list[str]:
 
 
 def names_on_y(ax: Axes, names: Sequence[str], *, above: float = 0.0) -> None:
-    """Name rows 0, 1, … from the top, with room for a heading of the columns."""
+    """Label rows 0, 1, … from the top, with room above for a heading of the columns."""
     ax.set_yticks(range(len(names)), fitting(names))
     for label in ax.get_yticklabels():
         label.set_parse_math(False)
@@ -213,7 +213,7 @@ def names_on_y(ax: Axes, names: Sequence[str], *, above: float = 0.0) -> None:
 
 
 def beside(ax: Axes, y: float, text: str, *, points: float = 6.0, colour: str = INK) -> None:
-    """Write to the right of the axes, at a height in data units."""
+    """Write text to the right of the axes, at a height in data units."""
     ax.annotate(
         text,
         xy=(1, y),
@@ -231,7 +231,7 @@ def beside(ax: Axes, y: float, text: str, *, points: float = 6.0, colour: str = 
 def side_labels(
     ax: Axes, x: Sequence[float], y: Sequence[float], texts: Sequence[str], tints: Sequence[str]
 ) -> None:
-    """Name lines at the right of the axes, moved apart where they would overlap.
+    """Label lines at the right of the axes; move labels apart that would overlap.
 
     The limits of the axes must be final.
     """
@@ -260,7 +260,7 @@ def side_labels(
 
 
 def apart(ax: Axes, x: Sequence[float], y: Sequence[float]) -> Floats:
-    """Return heights (0 to 1 in the axes) for labels at these points, moved apart.
+    """Return heights (0 to 1 in the axes) of labels at these points, without overlap.
 
     The limits of the axes must be final.
     """
@@ -273,7 +273,7 @@ def _in_axes(ax: Axes, x: Sequence[float], y: Sequence[float]) -> Floats:
 
 
 def _line_height(ax: Axes, size: float) -> float:
-    """Return the height of a line of text as a share of the axes, generously."""
+    """Return the height of a line of text, with some space, as a share of the axes."""
     figure = _figure(ax)
     inches = ax.get_position().height * figure.bbox.height / figure.dpi
     return 1.6 * size / (72 * inches)
@@ -286,10 +286,10 @@ def _figure(ax: Axes) -> Figure | SubFigure:
 
 
 def spread(wanted: Floats, gap: float, *, low: float, high: float) -> Floats:
-    """Return the positions nearest to those wanted that lie at least a gap apart.
+    """Return the positions nearest to the wanted ones that are at least a gap apart.
 
-    Least squares: positions minus their rank times the gap must not decrease (isotonic
-    regression, pool adjacent violators). Where there is no room for all, the gap shrinks.
+    Least squares: positions minus rank times gap must not decrease (isotonic regression, pool
+    adjacent violators). If there is not enough room, the gap shrinks.
 
     Examples
     --------
@@ -314,19 +314,19 @@ def spread(wanted: Floats, gap: float, *, low: float, high: float) -> Floats:
 
 
 def colours(assumptions: Sequence[str]) -> list[str]:
-    """Return a colour per assumption: its own if it is a known one, else one left over."""
+    """Return a colour per assumption: a fixed colour if it is known, else an unused one."""
     return [_pick(name, assumptions, _CYCLE, MUTED, 0) for name in assumptions]
 
 
 def markers(assumptions: Sequence[str]) -> list[str]:
-    """Return a marker per assumption, so that colour is not all that tells them apart."""
+    """Return a marker per assumption, so that assumptions differ without colour."""
     return [_pick(name, assumptions, _MARKERS, "p", 1) for name in assumptions]
 
 
 def _pick(
     name: str, names: Sequence[str], choice: Sequence[str], of_bounds: str, later: int
 ) -> str:
-    """Choose for a name; the n-th time round, n times ``later`` places on."""
+    """Choose a colour or marker for a name; each reuse of the list shifts by ``later`` places."""
     if name == _OF_BOUNDS:
         return of_bounds
     if name in _KNOWN:
@@ -337,11 +337,11 @@ def _pick(
     return choice[(free[place] + later * times) % len(choice)]
 
 
-# Tints, and which of them can be read on which (contrast after WCAG 2.1).
+# Tints, and text colours with enough contrast (WCAG 2.1).
 
 
 def interval(colour: str) -> str:
-    """Return the tint of an interval behind a mark of this colour: paler, but not too pale to see.
+    """Return the tint of an interval behind a mark of this colour: paler, but still visible.
 
     Examples
     --------
@@ -352,7 +352,7 @@ def interval(colour: str) -> str:
 
 
 def on(ground: str) -> str:
-    """Return black or white, whichever can be read better on a ground.
+    """Return black or white, whichever has more contrast with a background.
 
     Examples
     --------
@@ -370,9 +370,9 @@ def _luminance(parts: Floats) -> float:
 
 
 def legible(colour: str) -> str:
-    """Return a colour in which text can be read on white: itself, or as much darker as it takes.
+    """Return a colour for text on white: the same colour, darkened if its contrast is too low.
 
-    Its contrast is (1 + 0.05) / (L + 0.05), L its relative luminance (WCAG 2.1), and at least 4.5.
+    The contrast (1 + 0.05) / (L + 0.05), with relative luminance L, is at least 4.5 (WCAG 2.1).
 
     Examples
     --------
@@ -388,7 +388,7 @@ def legible(colour: str) -> str:
 
 
 def blend(colour: str, share: float) -> str:
-    """Return a colour mixed with white, opaque: 1 is the colour, 0 is white.
+    """Return a colour mixed with white: a share of 1 is the colour, 0 is white.
 
     Examples
     --------

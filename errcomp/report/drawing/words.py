@@ -1,4 +1,4 @@
-"""Names and numbers in figures: short, on one line, with the digits that matter."""
+"""Names and numbers in figures: short, on one line, with significant digits only."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 
 from errcomp.results import format_fraction
 
-#: Characters of a name beside a row, in a key or in a sentence, and in a title, which may break.
+#: Most characters of a name: beside a row, in a legend or in a sentence; in a title, which wraps.
 _NAME_WIDTH, _TITLE_WIDTH = 34, 80
 
 
 def shorten(name: str, width: int = _NAME_WIDTH) -> str:
-    """Return a name on one line; of a long one the end, which tells more than the start.
+    """Return a name on one line; a long name is cut at the start: the end is more specific.
 
     Examples
     --------
@@ -23,10 +23,10 @@ def shorten(name: str, width: int = _NAME_WIDTH) -> str:
 
 
 def fitting(names: Sequence[str], width: int = _NAME_WIDTH) -> list[str]:
-    """Shorten names so that different ones stay different.
+    """Shorten names so that different names stay different.
 
-    Of a long name the end is kept; where others end alike, what is around the first difference;
-    where that is not enough, they are numbered.
+    A long name keeps its end. Names with the same end keep the part around their first difference.
+    Names that would still be equal are numbered.
 
     Examples
     --------
@@ -65,7 +65,7 @@ def _end(line: str, width: int) -> str:
 
 
 def _around_difference(lines: dict[str, str], width: int) -> dict[str, str]:
-    """Show of each line what surrounds the first place at which they differ."""
+    """Return the part of each line around the first position at which the lines differ."""
     letters = zip(*lines.values(), strict=False)
     shortest = min(map(len, lines.values()))
     differ = next((i for i, these in enumerate(letters) if len(set(these)) > 1), shortest)
@@ -79,7 +79,7 @@ def _around_difference(lines: dict[str, str], width: int) -> dict[str, str]:
 
 
 def count(n: int, noun: str) -> str:
-    """Count things.
+    """Write a number with a noun in singular or plural.
 
     Examples
     --------
@@ -91,7 +91,7 @@ def count(n: int, noun: str) -> str:
 
 
 def number(value: float) -> str:
-    """Write a round number, as at a tick of an axis, without exponent where people use none.
+    """Write a round number, as at a tick; only very large and small ones with an exponent.
 
     Examples
     --------
@@ -103,7 +103,7 @@ def number(value: float) -> str:
 
 
 def with_unit(name: str, unit: str | None) -> str:
-    """Name an axis, with the unit or that none is stated.
+    """Return the label of an axis: its name with the unit, or "unit not stated".
 
     Examples
     --------
@@ -114,7 +114,7 @@ def with_unit(name: str, unit: str | None) -> str:
 
 
 def of_run(title: str, run: str) -> str:
-    """Say of which run something is; kernels of a table without runs are all one, ``"run"``.
+    """Add the name of the run to a title; all kernels of a table without runs are in run ``"run"``.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def of_run(title: str, run: str) -> str:
 
 
 def share(value: float) -> str:
-    """Write a fraction as percent with two digits, and a small one not as nothing.
+    """Write a fraction in per cent with two digits; a non-zero value never becomes 0 %.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def share(value: float) -> str:
 
 
 def exact(value: float) -> str:
-    """Write a fraction as percent, with the digits that tables have.
+    """Write a fraction in per cent with the same digits as in tables.
 
     Examples
     --------
@@ -154,7 +154,7 @@ def exact(value: float) -> str:
 
 
 def signed(change: float, write: Callable[[float], str] = share) -> str:
-    """Write a relative change with its sign, with the digits of `share` or of `exact`.
+    """Write a relative change with its sign, in the format of `share` or `exact`.
 
     Examples
     --------
@@ -167,7 +167,7 @@ def signed(change: float, write: Callable[[float], str] = share) -> str:
 
 
 def span(low: float, high: float) -> str:
-    """Write an interval with the digits that tell its ends apart.
+    """Write an interval with as many digits as its bounds need to differ.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def span(low: float, high: float) -> str:
         decimals = min(max(1 - math.floor(math.log10(width)), 2 - power, 0), 8)
         ends = [f"{end:,.{decimals}f}" for end in (low, high)]
         for i, end in enumerate((low, high)):
-            if end and not float(ends[i].replace(",", "")):  # small beside the other, not nothing
+            if end and not float(ends[i].replace(",", "")):  # non-zero, but would be written as 0
                 ends[i] = f"{end:.2g}"
     ends = [f"−{end[1:]}" if end.startswith("-") else end for end in ends]
     return " – ".join(ends).replace("inf", "∞")

@@ -1,4 +1,4 @@
-"""Reports as one HTML file that needs nothing else: no network, no server, and no script."""
+"""Reports as one self-contained HTML file that works without network, server and scripts."""
 
 from __future__ import annotations
 
@@ -20,32 +20,33 @@ from errcomp.report.model import ITEM, Advice, Cell, Column, Report, Table, Tone
 from errcomp.report.terms import term_of, terms_in
 
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
-#: Characters across an upright sheet of paper, at the size that tables are printed in.
+#: Characters per line of a table on a portrait page, at the print size of tables.
 _UPRIGHT = 100
-#: Characters of a word that is not broken on paper, and of the space between two columns.
+#: Longest word in characters that is not broken on paper, and the gap between two columns.
 _WORD, _BETWEEN = 16, 2
-#: A sign for each tone, so that colour is not all that tells them apart.
+#: A sign for each tone, so that tones differ without colour.
 _SIGNS: dict[Tone, str] = {"good": "✓", "bad": "✗", "doubt": "?", "plain": "·"}
 
 
 def page(reports: Sequence[Report], *, title: str, made_by: str) -> str:
     """Write reports as an HTML page.
 
-    All text is escaped, the policy in its head forbids every request and every script but its own,
-    and what the script adds (sorting, filters, answers to the pointer) is not needed to read it.
+    All text is escaped. The policy in the head forbids every request and every script but the
+    page's own. The page is readable without that script, which adds sorting, filters and texts on
+    hover.
 
     Parameters
     ----------
     reports : sequence of Report
     title : str
-        Of the page.
+        Title of the page.
     made_by : str
-        Name and version of what made it.
+        Name and version of the program.
 
     Returns
     -------
     str
-        The same reports give the same text.
+        Deterministic: the same reports give the same text.
     """
     names = [f"result-{i}" for i in range(1, len(reports) + 1)]
     alone = len(reports) == 1 and reports[0].title == title
@@ -67,13 +68,13 @@ def page(reports: Sequence[Report], *, title: str, made_by: str) -> str:
 
 
 def fragment(report: Report) -> str:
-    """Write one report for a notebook, with its style and without a script."""
+    """Write one report as HTML for a notebook, with its style and without a script."""
     style = el("style")
     style.text = f"@scope {{\n{_asset('page.css')}\n}}"
     drawn, notes = pictures(report.figures)
     plain = [replace(picture, spots=()) for picture in drawn]
     shown = replace(report, notes=[*report.notes, *notes])
-    # Cells of a notebook are one page: ids differ where results do.
+    # All cells of a notebook are one page: different results need different ids.
     content = written(_part(shown, plain, ""))
     name = "r" + hashlib.sha256(content.encode()).hexdigest()[:12]
     return written(el("div", style, _part(shown, plain, name), class_="errcomp"))
@@ -124,7 +125,7 @@ def _section(report: Report, name: str, *, titled: bool = True) -> Element:
 
 
 def _part(report: Report, drawn: Sequence[Picture], name: str, *, titled: bool = True) -> Element:
-    """Write a report as a section; the only one of a page is titled by the page."""
+    """Write a report as a section; a single report has only the title of the page."""
     parts = [el("h2", report.title, id=f"{name}-title")] if titled else []
     below = "h3" if titled else "h2"
     if report.verdicts:
@@ -185,7 +186,7 @@ def _picture(picture: Picture, section: str) -> Element:
     frame = el("div", svg, class_="frame", tabindex="0", role="group", aria_label="Figure")
     figure = el("figure", frame, class_="picture", id=name)
     if picture.spots:
-        # Inside a data block only its own end tag counts as markup.
+        # In a data block, only its end tag is markup.
         data = el("script", type="application/json", class_="spots")
         data.text = json.dumps(picture.spots, ensure_ascii=False).replace("<", "\\u003c")
         figure.append(data)
@@ -194,7 +195,7 @@ def _picture(picture: Picture, section: str) -> Element:
 
 
 def _renamed(drawn: Element, name: str) -> Element:
-    """Keep only ids that something refers to, and begin them with the name of the figure."""
+    """Keep only ids that are referred to, and prefix them with the name of the figure."""
     svg = deepcopy(drawn)
     used = set()
     for element in svg.iter():
@@ -239,7 +240,7 @@ def _table(table: Table, name: str, heading: str) -> Element:
 
 
 def _characters(columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> int:
-    """Return how many characters its rows have at least beside each other, on paper."""
+    """Return the smallest width of a table on paper, in characters."""
     return sum(
         _BETWEEN
         + max(_longest(column.header.split()), *(_least(row[i], column) for row in cells), 1)
@@ -248,7 +249,7 @@ def _characters(columns: Sequence[Column], cells: Sequence[Sequence[Cell]]) -> i
 
 
 def _least(cell: Cell, column: Column) -> int:
-    if cell.tone != "plain":  # a word of a verdict, with its sign
+    if cell.tone != "plain":  # a verdict, with its sign
         return len(cell.text) + _BETWEEN
     if column.right:
         return _longest(figures(cell.text))
@@ -260,7 +261,7 @@ def _longest(parts: Sequence[str]) -> int:
 
 
 def _fold(cell: Cell, name: str) -> Element:
-    """Write what unfolds of a row: below the table, where there is room for sentences."""
+    """Write the folded details of a row, which are below the table."""
     return el("details", el("summary", cell.about), _advice(cell.more), class_="fold", id=name)
 
 
@@ -300,14 +301,14 @@ def _row(row: Sequence[Cell], columns: Sequence[Column], name: str) -> Element:
 
 
 def _sorted_by(value: float | None) -> str | None:
-    """Write a number as JavaScript reads it; what is none sorts behind all others."""
+    """Write a number as JavaScript reads it; missing values (None) sort last."""
     if value is None or math.isnan(value):
         return None
     return repr(value) if math.isfinite(value) else "Infinity" if value > 0 else "-Infinity"
 
 
 def _unbroken_figures(text: str) -> list[Element | str]:
-    """Write figures so that no line ends within one."""
+    """Write numbers so that no line breaks within a number."""
     first, *rest = (el("span", part, class_="whole") for part in figures(text))
     return [first, *(piece for part in rest for piece in (" ", part))]
 
@@ -331,7 +332,7 @@ def _folded_list(title: str, pairs: Sequence[tuple[str, str]], heading: str) -> 
 
 
 def el(tag: str, *children: ET.Element | str, **attributes: str | None) -> ET.Element:
-    """Make an element; names of attributes take ``_`` for ``-``, and ``class_`` is the class.
+    """Return an element; attribute names have ``_`` instead of ``-``, and ``class_`` is ``class``.
 
     Examples
     --------
@@ -357,22 +358,22 @@ def el(tag: str, *children: ET.Element | str, **attributes: str | None) -> ET.El
 
 
 def prose(text: str) -> list[ET.Element | str]:
-    """Return text with what stands between backticks as code.
+    """Return text in which the parts between backticks are code elements.
 
     Examples
     --------
     >>> [part if isinstance(part, str) else part.text for part in prose("run `errcomp` now")]
     ['run ', 'errcomp', ' now']
     """
-    # A figure and its per cent sign stay on one line.
+    # Keep a number and its % sign on one line.
     parts = text.replace(" %", "\N{NO-BREAK SPACE}%").split("`")
-    if len(parts) % 2 == 0:  # a backtick without its fellow is one
+    if len(parts) % 2 == 0:  # an unpaired backtick is text
         return ["`".join(parts)]
     return [el("code", part) if i % 2 else part for i, part in enumerate(parts)]
 
 
 def figures(text: str) -> list[str]:
-    """Split the text of a cell with figures where a line may end: before an interval only.
+    """Split the text of a cell where a line may break: only before an interval.
 
     Examples
     --------
@@ -384,5 +385,5 @@ def figures(text: str) -> list[str]:
 
 
 def written(element: ET.Element) -> str:
-    """Write an element as HTML; characters that the encoding lacks are escaped."""
+    """Return an element as HTML."""
     return ET.tostring(element, "unicode", "html")

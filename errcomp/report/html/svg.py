@@ -1,4 +1,4 @@
-"""Figures as SVG inside a page: small, without names that clash, and with points that answer."""
+"""Figures as small inline SVG for a page: without clashing ids, and with texts on hover."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 
 
 _DIGITS = re.compile(r"(\d+\.\d\d)\d+")
-#: Attributes that say where something is: a hundredth of a point is near enough.
+#: Attributes with positions, which are rounded to a hundredth of a point.
 _PLACES = {"d", "height", "points", "transform", "viewBox", "width", "x", "y"}
-#: Points to the inch in an SVG that Matplotlib writes.
+#: Points per inch in an SVG that Matplotlib writes.
 _POINTS = 72
 
 
 @dataclass(frozen=True, slots=True)
 class Picture:
-    """A figure that is drawn already.
+    """A drawn figure.
 
     Attributes
     ----------
@@ -39,11 +39,11 @@ class Picture:
     caption : str
         How to read it.
     alt : str
-        What it shows, for those who do not see it.
+        Description for screen readers.
     svg : Element
-        Without ids of its own beyond its name.
+        Its ids are only unique within the figure.
     spots : sequence of (float, float, str)
-        Points in units of the SVG, with what a reader is told there.
+        Points in units of the SVG, with the text to show on hover.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Picture:
 
 
 def pictures(figures: Sequence[Drawing]) -> tuple[list[Picture], list[str]]:
-    """Draw what can be drawn, and say what cannot and why."""
+    """Draw figures; return them, and a note for each figure that cannot be drawn."""
     if not figures:
         return [], []
     try:
@@ -73,12 +73,12 @@ def pictures(figures: Sequence[Drawing]) -> tuple[list[Picture], list[str]]:
 
 
 def picture(ax: Axes, name: str, caption: str) -> Picture:
-    """Draw axes into a page.
+    """Convert axes to a `Picture` for a page.
 
     Parameters
     ----------
     ax : matplotlib.axes.Axes
-        They stand for the whole figure they are in.
+        The whole figure that contains these axes is converted.
     name : str
         Unique in its section.
     caption : str
@@ -89,7 +89,7 @@ def picture(ax: Axes, name: str, caption: str) -> Picture:
     Picture
     """
     figure = drawn_figure(ax)
-    svg = _svg(figure)  # which also makes all text printable
+    svg = _svg(figure)  # also makes all text printable
     return Picture(name, caption, _words(figure), svg, _spots(figure))
 
 
@@ -99,15 +99,15 @@ def _svg(figure: Figure) -> ET.Element:
 
     stream = io.BytesIO()
     borrow(figure)
-    for text in figure.findobj(Text):  # what is not printable has no place in an SVG
+    for text in figure.findobj(Text):  # an SVG must not contain control characters
         text.set_text(_cleaned(text.get_text()))
     grounds = [ax.patch for ax in figure.axes if ax.patch.get_visible()]
-    for ground in grounds:  # the page has its own
+    for ground in grounds:  # the page has its own background
         ground.set_visible(False)
     try:
         settings = mpl.rc_context({"svg.hashsalt": "errcomp", "svg.fonttype": "none"})
         with settings, warnings.catch_warnings():
-            # The reader's own fonts show what Matplotlib's font lacks.
+            # The browser's fonts have the characters that Matplotlib's font lacks.
             warnings.filterwarnings("ignore", "Glyph .* missing", UserWarning)
             figure.savefig(
                 stream, format="svg", facecolor="none", metadata={"Creator": None, "Date": None}
@@ -127,7 +127,7 @@ def _svg(figure: Figure) -> ET.Element:
             element.text = (element.text or "").strip() or None
     for parent in list(tree.iter()):
         for child in list(parent):
-            # The page has one style for all figures, and does not need the file's metadata.
+            # The page has one style for all figures, and needs no metadata.
             if child.tag in ("metadata", "style"):
                 parent.remove(child)
     for name in ("width", "height", "version"):
@@ -136,7 +136,7 @@ def _svg(figure: Figure) -> ET.Element:
 
 
 def _words(figure: Figure) -> str:
-    """Say what a figure shows: its titles and what is written above its axes."""
+    """Describe a figure: its titles, the texts above its axes, and the axis labels."""
     from matplotlib.text import Annotation
 
     texts = []
@@ -159,11 +159,11 @@ def _spots(figure: Figure) -> list[tuple[float, float, str]]:
     height = figure.bbox.height
     places = []
     for ax in figure.axes:
-        for told in spots(ax):
-            at = ax.transData.transform(list(zip(told.x, told.y, strict=True)))
+        for spot in spots(ax):
+            at = ax.transData.transform(list(zip(spot.x, spot.y, strict=True)))
             places += [
                 (round(float(x) * scale, 1), round(float(height - y) * scale, 1), _cleaned(text))
-                for (x, y), text in zip(at, told.texts, strict=True)
+                for (x, y), text in zip(at, spot.texts, strict=True)
             ]
     return places
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: Sums of counts stay exact in floating point up to here.
+#: Sums of counts are exact in floating point up to this value.
 _MOST = 2**53
 _RESERVED = ("run", "kernel", "kernel_class", "count", "predicted", "measured", "run_measured")
 _NOT_KEYS = ("count", "predicted", "measured", "run_measured", "status", "unit")
@@ -46,8 +46,8 @@ class RunTotals:
     complete : ndarray of bool
         No prediction of a kernel of the run failed.
     keys : mapping of str to ndarray
-        The columns tool, device, model, mode, batch, seq_len, variant, version and date, as far as
-        the table has them: the value that all kernels of the run share, None if they differ.
+        The columns tool, device, model, mode, batch, seq_len, variant, version and date, if the
+        table has them: the value of all kernels of the run, None if they differ.
     unit : str or None
         Unit of the times.
     source : str
@@ -249,7 +249,7 @@ class Kernels(Table):
             for i, name in enumerate(plain):
                 times[name] = times.get(name, 0) + 1
                 if times[name] > 1:
-                    # The name of a kernel may be "add#2".
+                    # A kernel may itself be named "add#2".
                     while f"{name}#{times[name]}" in taken:
                         times[name] += 1
                     ids[i] = f"{name}#{times[name]}"
@@ -341,8 +341,8 @@ class Kernels(Table):
 
         Notes
         -----
-        Misleads if it is taken for the time of the run: kernels overlap, and it leaves out the time
-        between them (launches, communication). Compare with ``run_measured``.
+        Misleads if it is treated as the time of the run: kernels overlap, and the sum leaves out
+        the time between them (launches, communication). Compare with ``run_measured``.
 
         Examples
         --------
@@ -395,7 +395,7 @@ def _runs_of_tools(columns: Mapping[str, NDArray[Any]]) -> list[tuple[str, ...]]
 
 
 def insist(frame: nw.DataFrame[Any], origin: Origin, *names: str) -> None:
-    """Raise unless one of these columns exists."""
+    """Raise InputError unless one of these columns exists."""
     if not set(names) & set(frame.columns):
         hint = offer("Columns found", frame.columns, wanted=names[0])
         raise InputError(
@@ -407,11 +407,11 @@ def insist(frame: nw.DataFrame[Any], origin: Origin, *names: str) -> None:
 def names_of(
     frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin
 ) -> dict[str, NDArray[Any]]:
-    """Return run, kernel, kernel_class and, if there is one, device of all rows."""
+    """Return run, kernel, kernel_class and, if the column exists, device of all rows."""
     n, every = len(frame), np.ones(len(frame), dtype=bool)
     columns = {"run": np.full(n, "run", dtype=object)}
     if "run" in frame.columns:
-        # Failed kernels need a run, too: it is incomplete.
+        # Failed kernels also need a run: it is incomplete.
         columns["run"] = texts(frame, "run", every, origin)
     for name in ("kernel", "kernel_class"):
         if name in frame.columns:
@@ -426,7 +426,7 @@ def names_of(
 
 
 def counts_of(frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin) -> NDArray[np.int64]:
-    """Return the number of executions of each kernel; 1 without a count."""
+    """Return the number of executions of each kernel; 1 without a column ``count``."""
     if "count" not in frame.columns:
         return np.ones(len(frame), dtype=np.int64)
     counts = numeric(frame, "count", ok, origin)

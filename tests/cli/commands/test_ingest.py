@@ -117,7 +117,7 @@ def test_joining(run: Any, logs: Path, tmp_path: Path) -> None:
         (120.0, 100.0),
         (110.0, 200.0),
     ]
-    assert "1 measurements without a prediction: 2" in done.err
+    assert "1 measurement without a prediction: 2" in done.err
     audit = run("audit", out, "--json")
     assert audit.code == 0, audit.err
     done = run(*argv, "-o", out)

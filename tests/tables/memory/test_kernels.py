@@ -311,7 +311,7 @@ def test_columns_are_renamed() -> None:
         ({name: [] for name in GOOD}, r"no usable kernels \(the table is empty\)"),
         (
             {**GOOD, "status": ["crash"] * 5},
-            r"no usable kernels \(5 dropped: the prediction failed .*; rows 1, 2, 3 \(and 2 more\) with",
+            r"no usable kernels \(5 dropped: the prediction failed .*; rows 1, 2, 3 \(and 2 more\)",
         ),
         ({**GOOD, "unit": ["ms"] * 4 + ["us"]}, r"mixed units: 'ms' and 'us' .*in row 5\)"),
         ({**GOOD, "run": ["a", "", " ", None, "b"]}, "run is missing in rows 2, 3, 4. Fill it"),

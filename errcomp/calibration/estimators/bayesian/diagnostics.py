@@ -111,6 +111,14 @@ class Diagnostics:
     problems : tuple of str
         Failed checks, with the worst parameters; empty if all passed.
 
+    Examples
+    --------
+    >>> sampled = Diagnostics(
+    ...     max_rhat=1.002, min_ess_bulk=2100.0, min_ess_tail=1900.0, divergences=0, min_bfmi=0.8,
+    ...     chains=4, draws=1000, seconds=12.0, interrupted=False, problems=())
+    >>> sampled.ok
+    True
+
     Notes
     -----
     With fewer than 2000 draws in all (short fits inside a cross-validation) R-hat may be up to 1.05

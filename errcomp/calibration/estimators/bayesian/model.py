@@ -204,6 +204,11 @@ class Prior:
     unit : str
         ``"ln"``: of a log-ratio, where 0.01 is about 1 %; ``"1"``: none.
     reason : str
+
+    Examples
+    --------
+    >>> PRIORS["intercept"].distribution, PRIORS["intercept"].args
+    ('Normal', (0.0, 0.1))
     """
 
     distribution: str

@@ -95,16 +95,17 @@ def read(
     predictors: Sequence[str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> NeusightArtifact:
-    r"""Read the NeuSight artifact: every configuration and every operator, and check them.
+    r"""Read and check the NeuSight artifact: every configuration and every operator.
 
     A trace holds one transformer layer; its operators run ``num_layer`` times, all others once:
 
     .. math:: p = \sum_o c_o \, p_o + w, \qquad c_o \in \{1, L\}
 
-    with predicted latency p, operators o, layers L, and the time w that communication adds: zero on
-    one device; all of it for tensor parallelism; the part that the backward pass does not hide for
-    data parallelism; 11 one-way transfers for four pipeline stages and one micro-batch. Every
-    prediction is checked against this sum (relative difference ≤ 1e-9).
+    with predicted latency p, predicted times of operators :math:`p_o`, number of layers L, and the
+    time w that communication adds: zero on one device; all communication for tensor parallelism;
+    the part that the backward pass does not hide for data parallelism; 11 one-way transfers for
+    four pipeline stages and one micro-batch. Every prediction is checked against this sum (relative
+    difference ≤ 1e-9).
 
     Parameters
     ----------
@@ -113,7 +114,7 @@ def read(
     predictors : sequence of str, optional
         Predictors to read; by default all.
     progress : callable, optional
-        Called with the number of pairs read, and the total.
+        Called with the number of pairs read and the total number of pairs.
 
     Returns
     -------
@@ -127,7 +128,7 @@ def read(
 
     Notes
     -----
-    Misleads if the sum of measured operators is taken for a measured latency: operators were
+    Misleads if the sum of measured operators is treated as a measured latency: operators were
     timed one by one, and their sum is 0.59 to 1.54 times the latency.
 
     References
@@ -184,14 +185,14 @@ def _tools(root: Path, wanted: Sequence[str] | None) -> list[str]:
 def _totals(
     root: Path, folder: Path, inside: str, failed: list[FailedCheck], ignored: list[str]
 ) -> _Totals:
-    """Read the JSON file of every configuration and check it against itself.
+    """Read the JSON file of every configuration and check that its parts add up to its total.
 
-    The files of a device are in its folder, or in the folder of that name inside.
+    The files of a device are in its folder, or in the subfolder `inside` of it.
     """
     totals: _Totals = {}
     for device in sorted(p for p in folder.iterdir() if p.is_dir()):
         device_of(root, device.name)
-        # Predictors lack some devices. (glob would silently skip unreadable folders.)
+        # Some predictors lack some devices. (glob would silently skip unreadable folders.)
         files = (device / inside).iterdir() if (device / inside).is_dir() else ()
         for path in sorted(p for p in files if p.suffix.lower() == ".json"):
             where = path.relative_to(root).as_posix()
@@ -201,7 +202,7 @@ def _totals(
                 continue
             total = totals[configuration] = read_total(path)
             parts = total["fw_latency"] + total["bwall_latency"]
-            # Distributed configurations give only the total; their parts are 0.
+            # Distributed configurations have only a total; their parts are 0.
             if configuration.devices == 1 and not agree(parts, total["e2e_latency"]):
                 detail = f"{parts!r} and {total['e2e_latency']!r} ms"
                 failed.append(FailedCheck(where, "forward + backward = end to end", detail))
@@ -209,7 +210,7 @@ def _totals(
 
 
 def _summary(root: Path) -> _Summary:
-    """Read the authors' own summary: a second copy of every latency, and their split."""
+    """Read the authors' summary: a copy of every latency, and which are out of distribution."""
     path = root / "summary" / "summary.csv"
     summary: _Summary = {}
     try:
@@ -226,7 +227,7 @@ def _summary(root: Path) -> _Summary:
         reason = str(error).removeprefix(f"{path}: ")
         raise InputError(
             f"{path}: not the summary of the artifact ({reason}). Copy it again, or remove it: it "
-            "only serves for checks."
+            "is only used for checks."
         ) from error
     return summary
 

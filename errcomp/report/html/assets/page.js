@@ -7,7 +7,7 @@
   };
   const told = document.getElementById("told");
 
-  /* Light, dark, or as the system says. */
+  /* Button for the theme: that of the system, light or dark. */
   const root = document.documentElement;
   const themes = ["auto", "light", "dark"];
   const theme = make("button", { type: "button", className: "theme" });
@@ -23,7 +23,7 @@
   setTheme("auto");
   document.querySelector("header").append(theme);
 
-  /* Tables: sort by a click on a head, filter by words and by values. */
+  /* Tables: a click on a header sorts; filters select rows by words and by values. */
   const valueOf = (cell) =>
     "value" in cell.dataset ? Number(cell.dataset.value) : cell.textContent.trim();
   const compare = (a, b) => {
@@ -39,7 +39,7 @@
     const rows = [...table.tBodies[0].rows].map((row, i) => [row, i]);
     rows.sort(([a, i], [b, j]) => {
       const order = compare(valueOf(a.cells[column]), valueOf(b.cells[column]));
-      // Cells without a number stay at the end, whichever way the others run.
+      // Cells without a number stay last in both directions.
       return (numeric(a) === numeric(b) && !up ? -order : order) || i - j;
     });
     table.tBodies[0].append(...rows.map(([row]) => row));
@@ -102,7 +102,7 @@
     addFilters(table, table.parentElement);
   }
 
-  /* A table that is wider than its place says that it scrolls. */
+  /* Mark tables that are wider than their container, because they scroll. */
   const fit = new ResizeObserver((changes) => {
     for (const { target } of changes) {
       const holder = target.closest(".wide");
@@ -114,14 +114,14 @@
     fit.observe(holder.firstElementChild);
   }
 
-  /* What unfolds of a row opens when its link is followed. */
+  /* A link in a row opens the details of that row. */
   for (const link of document.querySelectorAll("table.grid a")) {
     link.addEventListener("click", () => {
       document.getElementById(link.hash.slice(1)).open = true;
     });
   }
 
-  /* Figures: the nearest point answers the pointer, or the arrow keys. */
+  /* Figures: show the text of the point nearest to the pointer; arrow keys step through the points. */
   const NEAR = 24;
   for (const figure of document.querySelectorAll("figure.picture")) {
     const data = figure.querySelector("script.spots");
@@ -178,7 +178,7 @@
     });
   }
 
-  /* On paper everything folded is open; afterwards it is as the reader left it. */
+  /* Open all folded parts for printing; fold them again afterwards. */
   let folded = [];
   addEventListener("beforeprint", () => {
     folded = [...document.querySelectorAll("details:not([open])")];
