@@ -142,9 +142,10 @@ nitpick_ignore_regex = [
     # Names in single backquotes: a parameter or attribute is code, not a link.
     ("py:obj", r"(?!errcomp\.).*"),
     # Type variables, and types that only the package itself hands around.
-    ("py:class", r"errcomp\..*\.T"),
+    ("py:class", r"errcomp\..*\.[RT]"),
     ("py:class", r"errcomp\.(.*\.)?_.*"),
     ("py:class", r"errcomp\.codec\..*"),
+    ("py:class", r"errcomp\.calibration\.estimators\.bayesian\.hierarchical\.Columns"),
     ("py:class", r"errcomp\.readers\.core\.(sheet\.Sheet|source\.Lines|registry\.Reads)"),
     (
         "py:class",

@@ -121,7 +121,7 @@ def steps(job: dict[str, Any]) -> list[str]:
 
 
 def test_the_hosted_workflow_runs_what_exists() -> None:
-    targets = set(re.findall(r"^([a-z-]+):", read("Makefile"), re.M))
+    targets = set(" ".join(re.findall(r"^([a-z -]+):", read("Makefile"), re.M)).split())
     every = [command for job in jobs().values() for command in steps(job)]
     assert ".ci/run" in every
     assert os.access(ROOT / ".ci" / "run", os.X_OK)
