@@ -22,6 +22,9 @@ from errcomp.metrics import mape
 from errcomp.readers.joining import join
 from errcomp.report.writing import flat_columns
 
+# Signatures of estimators can only be read where their packages are installed.
+pytest.importorskip("sklearn")
+
 ROOT = Path(__file__).parents[1]
 MODULES = sorted(
     {
