@@ -11,8 +11,10 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
 CORE := .venv-core
-# One thread for each of the two workers: the numerics would otherwise fight over the cores.
-PYTEST := OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -p no:cacheprovider
+# One thread for each of the two workers: the numerics would otherwise fight over the cores. Compiled
+# files are kept, even where the environment says not to: many tests start errcomp as a command.
+SETTINGS := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
+PYTEST := $(SETTINGS) $(BIN)/python -m pytest -p no:cacheprovider
 
 demo: $(RUN)
 	$(BIN)/errcomp audit neusight --by device,mode
@@ -72,7 +74,7 @@ core:
 	$(PYTHON) -m venv $(CORE)
 	$(CORE)/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt . \
 	    pytest pytest-timeout pytest-xdist hypothesis
-	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(CORE)/bin/pytest -p no:cacheprovider -q -n 2 \
+	$(SETTINGS) $(CORE)/bin/pytest -p no:cacheprovider -q -n 2 \
 	    --dist worksteal --without-extras -m "$(SELECT)" tests --ignore=tests/docs
 
 # Whether errcomp became slower: its own ratios, in its own history, through its own gate.
