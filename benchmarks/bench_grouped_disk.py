@@ -58,11 +58,11 @@ def measure(question: asking.Question) -> None:
         seconds[rows] = reading["ours_seconds"]
         question.keep_growth("six figures by group, files on disk", "rows", seconds)
         question.note("size of the files", size / 1e9, "GB")
-        question.note("the disk's speed", size / reading["peer_seconds"] / 1e9, "GB/s")
-        question.note("rows a second", rows / reading["ours_seconds"] / 1e6, "million")
-        question.note("the same as bytes of the files", size / seconds[rows] / 1e9, "GB/s")
+        question.note("speed of the disk", size / reading["peer_seconds"] / 1e9, "GB/s")
+        question.note("rows per second", rows / reading["ours_seconds"] / 1e6, "million")
+        question.note("the same in bytes of the files", size / seconds[rows] / 1e9, "GB/s")
         ours, polars = found["Polars streaming"]["values"]
-        question.note("memory of Polars, streaming", polars, "GiB")
+        question.note("memory of Polars (streaming)", polars, "GiB")
         question.target(f"memory of {rows:,} rows", ours, 4, "GiB")
         with_intervals = question.alone(peer("summary", level=0.95))
         question.note("with intervals of 95 %", with_intervals, "s")

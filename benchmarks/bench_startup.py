@@ -80,6 +80,7 @@ if __name__ == "__main__":
     asking.ask(
         "startup",
         "Start-up",
-        "A process from start to end: the package imported, the help, and a whole audit.",
+        "A whole process, from start to end: importing the package, printing the help, or an "
+        "audit.",
         measure,
     )

@@ -107,12 +107,12 @@ def compared(cases: list[dict[str, Any]]) -> str:
 def grown(one: dict[str, Any]) -> str:
     """Return a line with the times of a case at increasing sizes."""
     sizes = zip(one["sizes"], one["seconds"], strict=True)
-    text = ", ".join(f"{n:,}: {seconds(s)}" for n, s in sizes)
+    text = "; ".join(f"{seconds(s)} for {n:,}" for n, s in sizes)
     fit = one["fit"]
     end = ""
     if fit is not None:
         end = f". Slope {fit['slope']:.2f} [{fit['low']:.2f}, {fit['high']:.2f}]"
-    return f"* {one['case']}, by {one['unit']}: {text}{end}."
+    return f"* {one['case']}, by number of {one['unit']}: {text}{end}."
 
 
 def held(targets: list[dict[str, Any]]) -> str:
@@ -137,7 +137,7 @@ def section(found: dict[str, Any]) -> str:
     if found["targets"]:
         parts.append(held(found["targets"]))
     if found["notes"]:
-        notes = [f"{one['what']} {number(one['found'])} {one['unit']}" for one in found["notes"]]
+        notes = [f"{one['what']}: {number(one['found'])} {one['unit']}" for one in found["notes"]]
         parts.append("Also measured: " + "; ".join(notes) + ".")
     if found["missing"]:
         said = [f"* {one['case']}: {one['peer']}: {one['reason']}" for one in found["missing"]]

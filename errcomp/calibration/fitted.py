@@ -433,7 +433,7 @@ def warnings_of(
         if not calibrated[i]:
             warnings[i].append(
                 "too few groups to calibrate this band: it is the model's own, widened by the "
-                f"usual difference of {'models' if known[i] else 'devices'}"
+                f"usual difference between {'models' if known[i] else 'devices'}"
             )
         if mode not in training.modes:
             warnings[i].append(f"mode {mode!r} was not in the fit")

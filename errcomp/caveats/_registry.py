@@ -302,8 +302,8 @@ PROPAGATED: tuple[Note, ...] = (
         "precision",
         "The simulation did not reach the requested precision",
         "Attached to a simulated time when the largest number of draws did not reach --precision. "
-        "The evidence has the reached precision.",
-        "Request less, or read the quantiles with the reached precision.",
+        "The evidence gives the precision that was reached.",
+        "Request less, or read the quantiles with the precision that was reached.",
     ),
     Note(
         "infinite-mean",

@@ -91,9 +91,9 @@ def add_interval_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         metavar="KEYS",
-        help="key whose values have correlated errors, or two keys, e.g. model,device: intervals "
-        "then resample whole models and devices (default: model and device if the table has them; "
-        "none: every pair is independent)",
+        help="key that groups pairs with correlated errors, or two keys, e.g. model,device: "
+        "intervals then resample whole models and devices (default: model and device if the table "
+        "has them; none: every pair is independent)",
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
 
@@ -104,8 +104,8 @@ def add_jobs_argument(parser: argparse._ActionsContainer, purpose: str) -> None:
         "--jobs",
         type=_at_most_one_a_core,
         metavar="N",
-        help=f"processes that {purpose}, at most one per core (default: 1); the result is the "
-        "same. More than one needs errcomp[jobs]",
+        help=f"processes that {purpose}, at most one per core (default: 1); the result does "
+        "not depend on it. More than one needs errcomp[jobs]",
     )
 
 
@@ -133,8 +133,8 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--order",
         metavar="VERSION,VERSION",
-        help="versions, oldest first, needed if neither release dates, version numbers nor dates "
-        "order them",
+        help="versions, oldest first; needed only if release dates, version numbers and dates "
+        "cannot order them",
     )
     add_where(group)
 

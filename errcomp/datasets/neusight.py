@@ -76,7 +76,9 @@ _PAIRS_COLUMNS = {
     "devices": Column("integer", "number of devices"),
     "layers": Column("integer", "number of transformer layers"),
     "in_training": Column("boolean", "NeuSight was trained on this device (its rows only)"),
-    "in_distribution": Column("boolean", "the authors count it as seen: device and network"),
+    "in_distribution": Column(
+        "boolean", "the authors count both its device and its network as seen"
+    ),
     "measured_ms": Column("number", "measured end-to-end latency", "ms"),
     "predicted_ms": Column("number", "predicted end-to-end latency", "ms"),
     "operators": Column("integer", "computing operators, layers repeated"),

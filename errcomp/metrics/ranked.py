@@ -242,7 +242,7 @@ def _middle(error: float) -> float:
     unit="fraction",
     kind="maximum",
     order=130,
-    definition="Largest absolute error of all pairs, each as a share of its measurement.",
+    definition="Largest absolute error of any pair, as a share of that pair's measurement.",
     misleads="Grows with the number of pairs, so it is not comparable between samples of different "
     "size, and does not bound future errors.",
 )

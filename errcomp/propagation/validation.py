@@ -290,7 +290,8 @@ def _measured_totals(kernels: Kernels) -> tuple[dict[str, float], str]:
             return dict(zip(runs, times, strict=True)), word
     raise InputError(
         f"{kernels.prefix}no run has both a prediction and a measured total to compare bands with. "
-        "Add the times of all its kernels (measured) or of the run (run_measured)."
+        "Give the measured times of all kernels of a run (column measured), or of the run itself "
+        "(column run_measured)."
     )
 
 

@@ -36,7 +36,7 @@ def read(
     series : sequence of str, optional
         Columns that together name a series.
     order : sequence of str, optional
-        Versions, oldest first, needed if release dates, numbers and dates cannot order them.
+        Versions, oldest first; needed only if release dates, numbers and dates cannot order them.
     unit : str, optional
         Unit of all measurements; a column ``unit`` must agree.
 

@@ -341,8 +341,8 @@ def _doubts(
     why = f"the rows were joined by {counted} alone, which only counts the rows of both sides"
     if unlike:
         return (
-            f"{why}, and they differ in {', '.join(unlike[:_SHOWN])}. Two unrelated runs would "
-            "match like this: join on these columns as well (--on).",
+            f"{why}, and they differ in {', '.join(unlike[:_SHOWN])}. Even two unrelated runs "
+            "would match in this way: join on these columns as well (--on).",
         )
     if agree or not all(set(side.columns) & set(_ABOUT) for side in (predicted, measured)):
         return ()

@@ -179,8 +179,8 @@ def check_free(path: Path, heading: str) -> None:
     others = [name for name in names if name not in known and name != SUMS]
     if others:
         raise InputError(
-            f"{path}: the folder is replaced, and {describe_names(others)} would be lost. Move "
-            "your files, or name another folder."
+            f"{path}: the folder would be replaced, and {describe_names(others)} would be lost. "
+            "Move your files, or name another folder."
         )
     changed = [name for name, digest in known.items() if _changed(path / name, digest)]
     if changed:

@@ -377,8 +377,8 @@ def _by_pooling(scores: Floats, group: NDArray[np.int64], level: float) -> Level
         effective=quantile.effective,
         beyond=quantile.beyond,
         guarantee=(
-            f"none; about {_percent(level)} of the runs of new groups drawn like these {groups}, "
-            "on average in simulations"
+            f"none; in simulations the band contains, on average, about {_percent(level)} of the "
+            f"runs of new groups drawn like these {groups}"
         ),
     )
 

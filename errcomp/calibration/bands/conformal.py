@@ -243,8 +243,8 @@ class GroupConformal:
             self.categories_ = own
             return []
         return [
-            f"all categories share these bands: separate bands need {top} runs in {needed} groups, "
-            f"got {', '.join(short)}"
+            f"all categories share these bands: separate bands need at least {top} runs and at "
+            f"least {needed} groups, got {', '.join(short)}"
         ]
 
     def apply(

@@ -190,7 +190,7 @@ def features_exchangeable(
         )
     labels = [f"feature {i}" for i in range(old.shape[1])] if names is None else list(names)
     if len(labels) != old.shape[1]:
-        raise InputError(f"names must be {old.shape[1]}, one per feature, got {len(labels)}.")
+        raise InputError(f"there must be {old.shape[1]} names, one per feature, got {len(labels)}.")
     group, k, m = joined(groups_old, len(old), groups_new, len(new), alpha)
     scale = scales(np.concatenate([old, new]))
     if not (scale > 0).any():

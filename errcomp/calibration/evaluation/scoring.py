@@ -300,7 +300,9 @@ class Abstention:
         0.15
         """
         if not 0 < share <= 1:
-            raise InputError(f"the share answered must be above 0 and at most 1, got {share!r}")
+            raise InputError(
+                f"the share of runs answered must be above 0 and at most 1, got {share!r}"
+            )
         return float(self.mean_error[answered(len(self.share), share) - 1])
 
 
@@ -321,8 +323,8 @@ def abstention_curve(error: ArrayLike, width: ArrayLike) -> Abstention:
 
     .. math:: E(k) = \frac{1}{k} \sum_{i \le k} e_{(i)}, \qquad w_{(1)} \le w_{(2)} \le \dots
 
-    Definition: ordered by the width alone, never by the truth. Runs of equal width (up to rounding)
-    count with their mean error.
+    Definition: ordered by the width alone, never by the truth. Each of several runs of equal width
+    (up to rounding) counts with their mean error.
 
     Misleads unless the widths come from fits without these runs.
 

@@ -53,7 +53,8 @@ _LEGEND = (
     "APE: |predicted − measured| / measured. In 90 % band: per cent of runs, with a 95 % interval. "
     "Width: that of the 90 % band over the prediction. CRPS (continuous ranked probability score): "
     "over the sum of kernels, lower is better. Most confident 80 %: MAPE of the 80 % of runs with "
-    "the narrowest bands; runs with equally wide bands count with their mean error."
+    "the narrowest bands; each of several runs with equally wide bands counts with their mean "
+    "error."
 )
 _GROUPS = {
     "leave-model-out": "model",

@@ -133,8 +133,8 @@ def abstention(
 
     One line per estimator. If a line falls to the left, narrow bands indicate small errors; if it
     is flat, widths are unrelated to errors. Beside each line is the error when 80 % of the runs are
-    answered. Runs with equally wide bands count with their mean error, so a line bends only where
-    widths differ.
+    answered. Each of several runs with equally wide bands counts with their mean error, so a line
+    bends only where widths differ.
 
     Misleads at the left end, where the mean is over a few runs; shares of fewer than five runs are
     not drawn.

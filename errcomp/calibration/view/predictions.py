@@ -95,7 +95,7 @@ def _tables(
     of = f"of {source}" if source else "of the table"
     training = model.training
     basis: list[Note | str] = [
-        f'By "{result.estimator}", {model.preparation.state.task}, fitted to '
+        f'Predicted by "{result.estimator}" (task: {model.preparation.state.task}), fitted to '
         f"{counted(len(training), 'run')} on {counted(len(training.devices), 'device')}.",
         *unused_notes(unused),
         *map(item, result.notes),
@@ -185,8 +185,9 @@ def _band_notes(result: Predictions, model: CompositionModel) -> list[str]:
         info = bands.info_[bands.levels.index(SHOWN)]
         own = f" Separate bands: {', '.join(bands.categories_)}." if bands.categories_ else ""
         notes.append(
-            f"Band of {runs}: calibrated on {counted(info.n, 'run')}, each {group} held out in "
-            f"turn ({info.groups}). Guarantee: {in_words(info.guarantee, group)}.{own}"
+            f"Band of {runs}: calibrated on {counted(info.n, 'run')}, each of the "
+            f"{counted(info.groups, group)} held out in turn. Guarantee: "
+            f"{in_words(info.guarantee, group)}.{own}"
         )
     return notes
 

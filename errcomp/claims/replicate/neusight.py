@@ -549,7 +549,8 @@ def _launch(source: Source, cells: Sequence[PrintedCell]) -> Iterator[Cell]:
     for cell in cells:
         yield no_data(
             cell,
-            "Needs a trace with launch times. The artifact times operators one by one; the rest of "
+            "Needs a trace with launch times. The artifact measures operators one by one; the "
+            "rest of "
             f"the end-to-end time is {low:.1f} to {high:.1f} us per operator (middle half of "
             f"{part.n} configurations).",
         )

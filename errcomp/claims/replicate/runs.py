@@ -154,12 +154,12 @@ def _difference(source: Source) -> list[Candidate]:
     }
     vllm, sarathi = printed("vllm"), printed("sarathi")
     return [
-        Candidate("difference of the means over that of vLLM", below["vllm"], stated=True),
+        Candidate("difference of the means over the mean of vLLM", below["vllm"], stated=True),
         Candidate(
-            "difference of the means, each rounded as printed first, over that of vLLM",
+            "difference of the means, each rounded as printed first, over the mean of vLLM",
             1 - sarathi / vllm,
         ),
-        Candidate("other base: difference of the means over that of Sarathi", below["sarathi"]),
+        Candidate("other base: difference of the means over the mean of Sarathi", below["sarathi"]),
         Candidate("other base, from the means rounded as printed", vllm / sarathi - 1),
     ]
 
@@ -213,7 +213,7 @@ def _share(source: Source, cell: PrintedCell) -> Candidate:
     part = source.need("Timeloop", _EXAMPLE, "energy per MAC", _SHARES[cell.row])
     whole = source.need("Timeloop", _EXAMPLE, "energy per MAC", "Total")
     return Candidate(
-        "share of the energy in the reference output of the example design, for another layer",
+        "share of the energy, from the reference output of the example design (for another layer)",
         part / whole,
     )
 

@@ -213,8 +213,8 @@ class SearchResult(Shown, Document):
             verdict = "coincidence cannot be ruled out"
         matches = "1 match is" if best.found == 1 else f"{best.found} matches are"
         return (
-            f"Searched {scope}. Simplest match: {best}. {matches} this simple; "
-            f"{format_number(best.expected_by_chance, 2)} expected by chance, so {verdict}."
+            f"Searched {scope}. Simplest match: {best}. {matches} at least this "
+            f"simple; {format_number(best.expected_by_chance, 2)} expected by chance, so {verdict}."
         )
 
 

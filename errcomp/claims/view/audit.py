@@ -230,7 +230,10 @@ def brackets_note(result: Audit, verdicts: Iterable[Judged]) -> str:
     """Say what brackets around verdicts mean; empty where no verdict has any."""
     if all(verdict.together == verdict.word for verdict in verdicts):
         return ""
-    return f"In brackets: not significant after correcting for {result.judged_together} claims."
+    return (
+        "A verdict in (brackets) is not significant after correcting for "
+        f"{result.judged_together} claims."
+    )
 
 
 def interval_sign(row: AuditRow, name: str = "mape") -> str:

@@ -194,7 +194,7 @@ def levels(result: Replication, ax: Axes | None = None) -> Axes:
     ax.set_xlim(left=0)
     _style.name_axes(ax, x="error (%)")
     without = len(ends) - len(drawn)
-    notes = ["recomputed: from the claims of the surveyed tools; NeuSight: from its pairs"]
+    notes = ["recomputed from the claims of the surveyed tools, and for NeuSight from its pairs"]
     notes += [f"{without} more without data, or not an error"] if without else []
     _style.heading(ax, "Error by level: printed and recomputed ranges", notes, room=_keys(ax))
     return ax

@@ -78,7 +78,8 @@ def _left_out(result: SearchResult) -> list[str]:
         shared = result.matches[0].n
         if n > shared:
             notes.append(
-                f"In the first subset, {tool} has {n} in all; {shared} of them are common."
+                f"In the first subset, {tool} has {n} rows in all; {shared} of them are common to "
+                "all tools."
             )
     return notes
 

@@ -40,8 +40,8 @@ _VERDICTS = ("overstated", "understated", "not verifiable")
 _FAIL_ON = (
     "exit with 1 on this verdict: overstated, understated or not verifiable; may be repeated. "
     "Claims about several groups are corrected for their number, so that many true claims do not "
-    "fail by chance. Without --fail-on the exit code is 0, and --junit and --markdown fail on "
-    "overstated"
+    "fail by chance. Without --fail-on the exit code is 0, and the files of --junit and --markdown "
+    "report overstated claims as failures"
 )
 
 

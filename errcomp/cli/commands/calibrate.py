@@ -69,8 +69,8 @@ _FAIL_ON = (
     "exit with 1 when a chosen estimator is worse than the plain sum of kernels (the interval of "
     "the difference lies above 0), or when its 90 %% band is too narrow (the interval of the "
     "coverage lies below 90 %%); may be repeated. All tests together raise a false alarm in at "
-    "most 5 %% of cases. Without --fail-on the exit code is 0, and --junit and --markdown fail on "
-    "both"
+    "most 5 %% of cases. Without --fail-on the exit code is 0, and the files of --junit and "
+    "--markdown report both as failures"
 )
 #: Number of tables drawn from the posterior predictive distribution.
 _TABLES = 500

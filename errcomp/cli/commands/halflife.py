@@ -77,7 +77,7 @@ def build(parser: Parser) -> None:
     fit.add_argument(
         "--cluster",
         metavar="KEY",
-        help="key whose values change together, e.g. model or system",
+        help="key that groups series that change together, e.g. model or system",
     )
     _add_error(fit, "error that the model promised (default: its error at the first version)")
     fit.add_argument(
@@ -141,7 +141,9 @@ def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
     )
     parser.add_argument("history", metavar="HISTORY", help=_HISTORY)
     parser.add_argument("--by", metavar="KEYS", help="keys to group series by, e.g. level")
-    parser.add_argument("--cluster", metavar="KEY", help="key whose values change together")
+    parser.add_argument(
+        "--cluster", metavar="KEY", help="key that groups series that change together"
+    )
     _add_error(parser, "error that the model promised (default: twice its error at calibration)")
     parser.add_argument(
         "--below",

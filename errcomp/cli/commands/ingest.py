@@ -46,8 +46,8 @@ def build(parser: Parser) -> None:
         "path",
         nargs="+",
         metavar="[FORMAT] PATH",
-        help="file, folder, zip or tar archive; before it the format or tool, if the content does "
-        "not show it (see: errcomp readers)",
+        help="file, folder, zip or tar archive; put the format or tool before it if its content "
+        "does not show which it is (see: errcomp readers)",
     )
     add_target_argument(parser)
     parser.add_argument(

@@ -54,9 +54,9 @@ _FAIL_ON = (
     "and bands that are too wide do not fail"
 )
 _CORRELATION_HELP = (
-    "assumption on the correlation of kernel errors, the main one first: estimated, independent, "
-    "repeats, classes, devices, comonotonic, matrix, unknown; classes=0.3 sets the correlation "
-    "within a class"
+    "assumptions about the correlation of kernel errors, separated by commas, the main one first; "
+    "each is one of estimated, independent, repeats, classes, devices, comonotonic, matrix, "
+    "unknown; classes=0.3 sets the correlation within a class"
 )
 
 
@@ -97,7 +97,7 @@ def build(parser: Parser) -> None:
         help="draw until the quantiles have this relative precision, e.g. 0.5%%",
     )
     graph.add_argument("--seed", type=seed, default=0, help="seed of the draws (default: 0)")
-    add_jobs_argument(graph, "draw")
+    add_jobs_argument(graph, "draw random samples")
     check = parser.add_argument_group("propagate validate")
     check.add_argument(
         "--leave-out",
@@ -147,8 +147,8 @@ def _add_errors(parser: argparse.ArgumentParser) -> None:
         "--kind",
         choices=_KINDS,
         default="log-ratio",
-        help="scale of the errors: ln(measured/predicted) (default), measured/predicted, or "
-        "in the table's unit",
+        help="scale of the errors: ln(measured/predicted) (log-ratio, the default), "
+        "measured/predicted (relative), or the table's unit (absolute)",
     )
 
 

@@ -20,7 +20,7 @@ def build(parser: Parser) -> None:
     """Add ``readers``."""
     parser.description = (
         "Tools and profilers whose output errcomp reads: the formats, their content, and "
-        "whether the reader was tested on output that the tool wrote."
+        "whether the reader was tested on real output of the tool."
     )
     parser.add_argument(
         "--tool", metavar="NAME", help="only this tool, with the details of its formats"

@@ -140,8 +140,8 @@ def _few(title: str, header: str, groups: Sequence[tuple[str, GroupHalfLife]]) -
         "Expired: the error exceeded the limit at some release by more than noise explains (95 % "
         "for each series). First and last expired at: releases at which this held for the first "
         "and for the last of these series. Too noisy: noise hides whether the series expired. "
-        "Predicted / measured: its change, median over the series; above 0 the measured time fell "
-        "(faster)."
+        "Predicted / measured: its change, median over the series; above 0: the measured time fell "
+        "(a speed-up)."
     ]
     return Table(title, columns, rows, notes)
 
@@ -190,12 +190,13 @@ def _notes(study: ReleaseStudy) -> list[str]:
         "share of series that never exceeded it by more than noise explains (95 %). [low, high]: "
         "95 % interval, given these releases. > x: longer than the record; the interval starts at "
         "x.",
-        "Error at first, for the whole model and its composition term: their error on held-out "
+        "Error at first: for the whole model and its composition term, the error on held-out "
         f"networks. Looked up: the times measured at {study.modelled.versions[0]} are the "
-        "prediction. It starts without an error, and its limit is that of a promised 5 %.",
+        "prediction. It starts without an error, and its limit is the one for a promised error of "
+        "5 %.",
         f"Two processes of the first release differ by (mean, 95 % interval): {alike}.",
         f"Noise of one comparison: {format_fraction(noise.sd)} (median).",
         "One CPU, one framework, small networks: other systems may differ. Times of profiled "
-        "operators include the profiler's overhead, which grew with 1.28; times of networks do "
-        "not.",
+        "operators include the profiler's overhead, which grew with release 1.28; times of "
+        "networks do not.",
     ]

@@ -65,7 +65,7 @@ def frechet_max_cdf(terms: Terms, x: float) -> tuple[float, float]:
     check_terms(terms)
     x = number(x)
     if math.isnan(x):
-        raise InputError("x: must be a number, a time")
+        raise InputError("x: must be a number (a time)")
     m, certain = _with_certain(terms)
     if x < certain:
         return 0.0, 0.0

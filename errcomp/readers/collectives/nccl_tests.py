@@ -122,7 +122,7 @@ def _status(table: Table, row: dict[str, Any]) -> str | None:
     if wrong:
         return f"wrong values: {wrong:.0f}"
     if wrong is None and table.out_of_bounds:
-        return f"values of the run are out of bounds: {table.out_of_bounds}"
+        return f"{table.out_of_bounds} values of the run are out of bounds"
     return None
 
 

@@ -550,7 +550,7 @@ def same_captures(outputs: Sequence[Output]) -> tuple[str, ...]:
     more = f" (here and in {others:,} more folder{'s'[: others > 1]})" if others else ""
     return (
         f"{', '.join(names)} hold the same kernels with the same times, like exports of one "
-        f"capture{more}: together they count each kernel several times. Keep one: --where "
+        f"capture{more}: read together, they count each kernel more than once. Keep one: --where "
         f"file={names[0]}.",
     )
 

@@ -551,8 +551,9 @@ class _Unpacked(io.RawIOBase):
         self._done += len(data)
         if self._done > self._most:
             raise self._source.error(
-                f"its gzip unpacks to more than {_RATIO} times its size, {self._done >> 20} MiB so "
-                "far. If that is expected, unpack it yourself and give the result."
+                f"its gzip data unpack to more than {_RATIO} times the compressed size, "
+                f"{self._done >> 20} MiB so far. If that is expected, unpack the file yourself and "
+                "give the result."
             )
         buffer[: len(data)] = data
         return len(data)

@@ -199,8 +199,7 @@ def _read_layer(source: Source) -> Rows:
     texts = [(i, text) for i, line in lines for text in line.split(",")]
     if len(texts) != len(_OPERATORS):
         raise source.error(
-            f"expected the times of {len(_OPERATORS)} operators, got {len(texts)} times. Copy it "
-            "again."
+            f"expected {len(_OPERATORS)} times (one per operator), got {len(texts)}. Copy it again."
         )
     rows = []
     for name, (line, text) in zip(_OPERATORS, texts, strict=True):

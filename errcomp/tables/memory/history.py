@@ -75,7 +75,7 @@ class History(Table):
         Columns that together name the series, instead of a column ``series`` or of all columns.
         Results beside ``measured`` (a second run, a percentile) do not name it.
     order : sequence of str, optional
-        Versions, oldest first, needed if release dates, numbers and dates cannot order them.
+        Versions, oldest first; needed only if release dates, numbers and dates cannot order them.
     unit : str, optional
         Unit of all measurements. Must agree with a column ``unit``, if there is one.
     source : str
