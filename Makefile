@@ -1,7 +1,7 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
 #   make demo    environment, install, the main commands on embedded tables, and a page to look at
 #   make test    the same for the test suite
-.PHONY: demo test simulations spark install lint types docs site core coverage mutants watch benchmarks \
+.PHONY: demo test pages simulations spark install lint types docs site core coverage mutants watch benchmarks \
     benchmarks-disk clean
 
 PYTHON ?= python3
@@ -27,7 +27,8 @@ demo: $(RUN)
 # What the documentation shows is run by `make docs`. Counting covered lines takes half as long again,
 # so only CI does, and `make coverage`.
 test coverage: $(DEV)
-	$(PYTEST) -q -n 2 --dist worksteal -m "not slow and not spark" tests --ignore=tests/docs \
+	$(PYTEST) -q -n 2 --dist worksteal -m "not slow and not spark and not browser" tests \
+	    --ignore=tests/docs \
 	    --doctest-modules errcomp examples \
 	    $(if $(CI)$(filter coverage,$@),--cov --cov-report=term --cov-fail-under=95)
 
@@ -37,6 +38,10 @@ simulations: $(DEV)
 	$(PYTEST) -q -n 2 --dist worksteal -m slow tests
 	$(PYTEST) -q -n 2 --dist worksteal -m "hypothesis and not slow" --hypothesis-profile=thorough \
 	    tests
+
+# What pages look like and do in a browser, on screen and in print. Needs Chromium and pdftotext.
+pages: $(DEV)
+	$(PYTEST) -q -n 2 --dist worksteal -m browser tests/browser
 
 # Apart: one engine that takes as long as all the others together, and needs Java.
 spark: $(DEV)

@@ -60,7 +60,7 @@ def test_all_parts_run_in_order_and_are_timed(ci: Run) -> None:
     assert code == 0
     made = [call for call in calls if call.startswith("make")]
     assert made == [
-        *("make test", "make lint", "make types", "make docs", "make spark", "make watch"),
+        *("make test", "make lint", "make types", "make docs", "make pages", "make spark", "make watch"),
         *("make simulations", "make core"),
     ]
     assert calls[-1] == "postgres stop"

@@ -146,6 +146,8 @@ def test_invariant_to_splitting_a_row_in_two(
     assert sd(split(columns), model, name) == pytest.approx(sd(columns, model, name))
 
 
+# Each example takes half a second: fewer of them than of the others.
+@hypothesis.settings(max_examples=hypothesis.settings.default.max_examples // 4)
 @hypothesis.given(measured_tables(), st.sampled_from(KINDS))
 def test_estimated_is_invariant_to_splitting_and_to_the_order_of_rows(
     columns: dict[str, Any], kind: Any

@@ -226,7 +226,7 @@ def test_deeper_nesting_is_refused() -> None:
     with pytest.raises(InputError, match="nested more than 200 levels deep. Use Repeat"):
         read_node(nested(MAX_DEPTH + 1))
     with pytest.raises(InputError, match=re.escape("graph" + ".children[0]" * 200)):
-        read_node(nested(100_000))
+        read_node(nested(10_000))
     with pytest.raises(InputError, match="Serial: nested more than 200 levels deep"):
         Serial([read_node(nested(MAX_DEPTH))])
 
