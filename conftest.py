@@ -128,15 +128,17 @@ class Asking:
         def noted(name: str, *more: Any, **options: Any) -> Any:
             if self.asked is not None:
                 package = name.partition(".")[0]
-                if package in EXTRAS and _by_a_function(sys._getframe(1)):
+                # Thousands of imports of one package are one question, and a frame is long.
+                known = package not in EXTRAS or f"asks for {package}" in self.asked
+                if not known and _by_a_function(sys._getframe(1)):
                     self.asked.add(f"asks for {package}")
             return real(name, *more, **options)
 
         return noted
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_setup(self) -> Any:
-        self.asked = set()
+    def pytest_runtest_setup(self, item: pytest.Item) -> Any:
+        self.asked = None if _is_marked(item) else set()
         return (yield)
 
     @pytest.hookimpl(wrapper=True)
@@ -152,8 +154,7 @@ class Asking:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Any:
         result = yield
-        marked = item.get_closest_marker("extras") or item.get_closest_marker("core")
-        if not isinstance(item, pytest.Function) or marked or self.asked is None:
+        if not isinstance(item, pytest.Function) or self.asked is None:
             return result
         fixtures = item._fixtureinfo.name2fixturedefs.values()
         shared = (self.shared.get(one, set()) for group in fixtures for one in group)
@@ -171,6 +172,10 @@ class Asking:
 
     def pytest_unconfigure(self) -> None:
         self.patch.undo()
+
+
+def _is_marked(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) for name in ("extras", "core"))
 
 
 def _by_a_function(frame: FrameType | None) -> bool:

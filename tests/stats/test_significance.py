@@ -54,7 +54,7 @@ def test_signed_ranks(n: int, tied: bool) -> None:
     for seed in range(3):
         a, b = drawn(n, seed, tied=tied), drawn(n, seed + 99, tied=tied)
         if tied and n <= 13:
-            # SciPy draws permutations where values are tied, or has no exact law; here it is counted.
+            # SciPy has no exact law of ties, or takes long for it; here it is counted.
             expected = signed_ranks_counted(a - b)
         else:
             expected = float(scipy.stats.wilcoxon(a, b).pvalue)
