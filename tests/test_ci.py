@@ -16,6 +16,9 @@ SCRIPT = Path(__file__).resolve().parents[1] / ".ci" / "run"
 PROGRAMS = {
     "make": 'echo "make $*" >> calls; [ "$1" != "$FAILS" ]',
     "apt-get": 'echo "apt-get $*" >> calls',
+    "python3.12": "",
+    "python3.13": "exit 1",
+    "pyenv": "exit 1",
     **dict.fromkeys(("chromium", "pdftotext", "java", "zsh"), ""),
 }
 POSTGRES = 'echo "postgres $1" >> calls; if [ "$1" = start ]; then mkdir "$2"; echo url; fi'
@@ -60,10 +63,20 @@ def test_all_parts_run_in_order_and_are_timed(ci: Run) -> None:
     assert code == 0
     made = [call for call in calls if call.startswith("make")]
     assert made == [
-        *("make test", "make lint", "make types", "make docs", "make pages", "make spark", "make watch"),
-        *("make simulations", "make core"),
+        *(
+            "make test",
+            "make lint",
+            "make types",
+            "make docs",
+            "make pages",
+            "make spark",
+            "make watch",
+        ),
+        *("make simulations", "make core", "make core PYTHON=python3.12 CORE=.venv-core-3.12"),
     ]
     assert calls[-1] == "postgres stop"
+    assert table["make core, Python 3.12"] == ""
+    assert table["make core, Python 3.13"] == "not run: there is no python3.13"
     assert list(table)[:3] == ["packages", "make test, with coverage", "make lint"]
     assert list(table)[-1] == "all"
 
