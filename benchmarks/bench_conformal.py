@@ -83,6 +83,6 @@ if __name__ == "__main__":
     asking.ask(
         "conformal",
         "Conformal bands",
-        "Bands that hold new runs with a promised probability, from residuals of others.",
+        "Bands that cover new runs with a promised probability, from the residuals of other runs.",
         measure,
     )

@@ -88,10 +88,10 @@ def measure(question: asking.Question) -> None:
     work = bayesian(data, draws)
     begun = time.perf_counter()
     work()
-    question.note("Bayesian fit, the first of a process", time.perf_counter() - begun, "s")
+    question.note("first Bayesian fit of a process", time.perf_counter() - begun, "s")
     samplers = ("nutpie",) if question.quick else ("pymc", "nutpie")
     question.against(
-        f"Bayesian fit, {draws:,} draws a chain",
+        f"Bayesian fit, {draws:,} draws per chain",
         RUNS,
         "runs",
         work,

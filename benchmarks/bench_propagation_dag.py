@@ -122,7 +122,7 @@ def case(nodes: int, errors: str) -> dict[str, float]:
 def measure(question: asking.Question) -> None:
     question.uses("numpy", "scipy")
     for errors in ("independent", "classes"):
-        alike = "independent" if errors == "independent" else "alike within classes"
+        alike = "independent" if errors == "independent" else "fully correlated within classes"
         found = question.against(
             f"10,000 draws, errors {alike}",
             SMALL,
@@ -134,7 +134,7 @@ def measure(question: asking.Question) -> None:
         question.target(f"{SMALL:,} nodes, 10,000 draws, {alike}", seconds, 0.1, "s")
     chain, kernels = graph(waits(SMALL, "chain")), terms(SMALL, "classes")
     seconds = question.alone(lambda: simulate(kernels, chain.evaluate, draws=DRAWS).mean)
-    question.note("a chain of layers, errors alike within classes", 1000 * seconds, "ms")
+    question.note("a chain of layers, errors fully correlated within classes", 1000 * seconds, "ms")
     before, kernels = waits(SMALL), terms(SMALL, "independent")
     edges = [(j, i) for i, nodes in enumerate(before) for j in nodes]
     networkx = environments.Peer(
@@ -163,7 +163,7 @@ def measure(question: asking.Question) -> None:
         )
         if errors == "classes":
             seconds[largest] = found["seconds"]
-    question.keep_growth("10,000 draws, errors alike within classes", "nodes", seconds)
+    question.keep_growth("10,000 draws, errors fully correlated within classes", "nodes", seconds)
 
 
 if __name__ == "__main__":

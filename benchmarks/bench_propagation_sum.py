@@ -185,7 +185,7 @@ def measure(question: asking.Question) -> None:
     question.target("sum with covariance of 1,000 terms", row["ours_seconds"], 0.01, "s")
     question.target("the same, against NumPy", row["ratio"], 2.0, "times")
     question.against(
-        "sum of terms alike within 20 classes",
+        "sum of terms with errors fully correlated within 20 classes",
         BLOCKS,
         "terms",
         # The others make their terms as they add them up: so does this.

@@ -69,11 +69,11 @@ def measure(question: asking.Question) -> None:
     for name, work, limit in (
         ("errcomp --help", process("-m", "errcomp", "--help"), 0.3),
         ("errcomp audit neusight", process(*audit), 4.0),
-        ("errcomp audit neusight, nothing compiled", uncompiled(*audit), 4.0),
+        ("errcomp audit neusight, without compiled files", uncompiled(*audit), 4.0),
     ):
         found = question.against(name, 1, "process", work, bare_interpreter=bare)
         question.target(name, found["bare interpreter"]["ours_seconds"], limit, "s")
-    question.target("heavy packages that import errcomp loads", len(pulled_in()), 0, "packages")
+    question.target("heavy packages loaded by import errcomp", len(pulled_in()), 0, "packages")
 
 
 if __name__ == "__main__":

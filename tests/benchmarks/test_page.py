@@ -81,9 +81,9 @@ def test_what_was_measured_is_said(page: Any, tmp_path: Path) -> None:
     text = page.text(tmp_path)
     for part in (
         "| small | NumPy | 12,345 nodes | 12.3 ms | 2 s | 0.00615 [0.006, 0.0063] | 1e-12 |",
-        "* small, by nodes: 10: 100 µs, 100: 1 s.",
+        "* small, by number of nodes: 100 µs for 10; 1 s for 100.",
         "| memory | 3 GiB | 2 GiB | **no** |",
-        "speed 1 GB/s.",
+        "speed: 1 GB/s.",
         "* small: Gone: does not install",
         "Made Up 3000, 2 cores, 24 GiB, Linux, load before 0.1; errcomp 1.0. Small cases",
     ):
