@@ -188,7 +188,7 @@ def offer(what: str, names: Sequence[str], *, wanted: str) -> str:
     >>> offer("Columns", ["device", "mode"], wanted="devicx")
     "Did you mean 'device'? Columns: device, mode"
     >>> offer("Values of device", ["A100", "H100"], wanted="h100")
-    "Did you mean 'H100'? Upper and lower case count. Values of device: A100, H100"
+    "Did you mean 'H100'? Names are case-sensitive. Values of device: A100, H100"
     >>> offer("Columns", ["device", "mode"], wanted="x")
     'Columns: device, mode'
     """
@@ -217,7 +217,7 @@ def did_you_mean(wanted: str, names: Iterable[str]) -> str:
     near = nearest(wanted, names)
     if near is None:
         return ""
-    case = "Upper and lower case count. " if near.casefold() == wanted.casefold() else ""
+    case = "Names are case-sensitive. " if near.casefold() == wanted.casefold() else ""
     return f"Did you mean {near!r}? {case}"
 
 

@@ -134,8 +134,8 @@ def explain(code: str) -> str:
     --------
     >>> print(explain("rounded-before-averaging"))
     The claim is reproduced only if errors are rounded first.
-    Fires when the mean of the errors, each rounded to the decimals of the claim, rounds to the \
-claim and the exact mean does not. A fact, not a test.
+    Fires when the exact mean does not round to the claim, but the mean does after each error is \
+rounded to the decimals of the claim. A fact, not a test.
     What to do: Round once, at the end.
     """
     everything: tuple[Check | Note, ...] = (*_declared(), *ELSEWHERE, *PROPAGATED)
@@ -164,7 +164,7 @@ ELSEWHERE: tuple[Note, ...] = (
         "An interval from few pairs",
         "Attached to an interval whose method, in simulations of samples of this size and larger, "
         "covered the truth in fewer than 93 % of cases instead of 95 % (docs/intervals.md).",
-        "Take the interval as too narrow, measure more configurations, or use the default method.",
+        "Treat the interval as too narrow, measure more configurations, or use the default method.",
     ),
     Note(
         "few-clusters",
@@ -172,14 +172,15 @@ ELSEWHERE: tuple[Note, ...] = (
         "Attached to intervals that resample few whole clusters: the number of clusters matters, "
         "not the number of pairs in each. Below 3 clusters there is no interval. Also attached to "
         "a regression, whose intervals tend to be too narrow with few clusters.",
-        "Take the interval as too narrow, or measure more models or devices rather than more "
+        "Treat the interval as too narrow, or measure more models or devices rather than more "
         "configurations of these.",
     ),
     Note(
         "errors-near-zero",
         "Some errors are close to zero",
-        "Attached to drivers of an error when an error is below 1 % of the median: its ratio to "
-        "another error would be a ratio to noise. It counts as 1 % of the median.",
+        "Attached to drivers of an error when some errors are below 1 % of the median error. "
+        "Each of them counts as 1 % of the median, because its ratio to another error would be a "
+        "ratio to noise.",
         "Nothing, if there are few; with many, read the effects in points instead of ratios.",
     ),
     Note(
@@ -225,15 +226,16 @@ PROPAGATED: tuple[Note, ...] = (
         "The bands are for the runs that the errors were estimated from",
         "Attached to propagated totals whose errors were fitted to the measured runs of the same "
         "table. A fact, not a test.",
-        "Check bands with `errcomp propagate validate`, which leaves out each group in turn. For "
-        "one of several runs, name it with --run: the others then give the errors.",
+        "Check bands with `errcomp propagate validate`, which leaves out each group in turn. To "
+        "propagate one of several runs, name it with --run: its errors are then estimated from "
+        "the other runs.",
     ),
     Note(
         "few-clusters",
         "Errors estimated from few devices or runs",
-        "Attached to propagated totals when the errors come from fewer than 5 devices (or runs, of "
-        "one device). The shared part of their errors is then poorly known, and the bands under "
-        '"estimated" may be too narrow.',
+        "Attached to propagated totals when the errors come from fewer than 5 devices (or, with a "
+        "single device, from fewer than 5 runs). The part of the errors that kernels of a device "
+        'or run share is then poorly known, and the bands under "estimated" may be too narrow.',
         'Measure runs on more devices, or also read the band under "comonotonic".',
     ),
     Note(
@@ -246,8 +248,9 @@ PROPAGATED: tuple[Note, ...] = (
     Note(
         "unknown-class",
         "Kernels of a class that was never measured",
-        "Attached to a propagated total when a fitted error model has no errors of a kernel class "
-        "of the run; it uses those of all classes. The evidence has the class's share of the time.",
+        "Attached to a propagated total when a fitted error model has no errors of a kernel "
+        "class of the run; it then uses the errors of all classes. The evidence gives the share "
+        "of the time that this class takes.",
         "Nothing if the share is small; else measure runs with such kernels.",
     ),
     Note(

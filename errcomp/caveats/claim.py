@@ -78,7 +78,7 @@ def level_mismatch(case: Case) -> Finding | None:
     if not claimed or level in re.split(r"\s*(?:,|/|\band\b|\bor\b)\s*", claimed.lower()):
         return None
     message = (
-        f"The claim is about the {claimed} level, these {plural(case.n, 'pair')} are at the "
+        f"The claim is about the {claimed} level, but these {plural(case.n, 'pair')} are at the "
         f"{level} level: figures of different levels are not comparable."
     )
     return Finding(Caveat("level-mismatch", message, {"claim": claimed, "levels": counts}))
@@ -90,9 +90,10 @@ def level_mismatch(case: Case) -> Finding | None:
     scope="claim",
     order=40,
     why="Fires when the claim's reference (hardware, RTL simulation, a simulator, another "
-    "predictor) is not that of the pairs (column `reference`; hardware without it), or if the "
-    "pairs say that it is unknown. A fact, not a test: 1 % from a simulator that is itself 15 % "
-    "off is not 1 % from hardware. A claim with another reference gets no verdict.",
+    "predictor) is not the reference of the pairs (column `reference`; hardware if there is "
+    "no such column), or if the pairs say that their reference is unknown. A fact, not a "
+    "test: 1 % from a simulator that is itself 15 % off is not 1 % from hardware. A claim "
+    "with another reference gets no verdict.",
     remedy="Compare only figures with the same reference, or add the reference's own error.",
     of_errors=False,
 )
@@ -110,20 +111,21 @@ def reference_mismatch(case: Case) -> Finding | None:
         if not case.claimed or not set(kinds) & set(REFERENCE_KINDS[1:]):
             return None
         message = (
-            f"The reference of these pairs is {' and '.join(kinds)}, that of the claim is not "
-            "stated: this is not an error against hardware."
+            f"The reference of these pairs is {' and '.join(kinds)}, but the reference of the "
+            "claim is not stated: this is not an error against hardware."
         )
     elif not set(kinds) - {kind_of_reference(claimed), UNKNOWN}:
         some = "" if kinds == [UNKNOWN] else "some of "
         message = (
-            f"The claim's reference is {kind}; {some}these pairs do not state theirs, so the same "
-            "is assumed."
+            f"The claim's reference is {kind}; {some}these pairs do not state their reference, "
+            "so the same one is assumed."
         )
     else:
         assumed = "" if stated else " (nothing else is stated)"
         message = (
-            f"The claim's reference is {kind}, that of these pairs is {' and '.join(kinds)}"
-            f"{assumed}: figures with different references are not comparable."
+            f"The claim's reference is {kind}, but the reference of these pairs is "
+            f"{' and '.join(kinds)}{assumed}: figures with different references are not "
+            "comparable."
         )
     evidence = {"claim": claimed, "pairs": kinds, "stated_in_pairs": stated}
     return Finding(Caveat("reference-mismatch", message, evidence))
@@ -215,8 +217,9 @@ def metric_mismatch(case: Case) -> Finding | None:
     order=150,
     why="Fires when the claim's aggregation is not stated, the four averages of these pairs differ "
     "by a factor of at least 1.25, and the mean does not round to the claim. A fact, not a test.",
-    remedy="Name the average of your own figure (--aggregation mean); for others, ask the source. "
-    "Until then a small figure may be a median or a geometric mean.",
+    remedy="Name the average of your own figure (--aggregation mean); for other people's "
+    "figures, ask the source. Until it answers, a small figure may be a median or a "
+    "geometric mean.",
 )
 def aggregation_not_stated(case: Case) -> Finding | None:
     """Find a claimed error of unknown average, where the average matters."""
@@ -247,8 +250,8 @@ def aggregation_not_stated(case: Case) -> Finding | None:
     "The claim is reproduced only if errors are rounded first",
     scope="claim",
     order=210,
-    why="Fires when the mean of the errors, each rounded to the decimals of the claim, rounds to "
-    "the claim and the exact mean does not. A fact, not a test.",
+    why="Fires when the exact mean does not round to the claim, but the mean does after each "
+    "error is rounded to the decimals of the claim. A fact, not a test.",
     remedy="Round once, at the end.",
     needs_pairs=True,
 )
@@ -277,7 +280,8 @@ def rounded_before_averaging(case: Case) -> Finding | None:
     order=220,
     why="Fires when the claim is a quantile and a distribution-free bound for it needs more pairs: "
     "299 for a P99 at 95 % confidence (n >= ln 0.05 / ln 0.99).",
-    remedy="Say which of the nine sample quantiles it is, or quote a lower quantile.",
+    remedy="Say which of the nine definitions of a sample quantile it uses, or quote a lower "
+    "quantile.",
     needs_pairs=True,
 )
 def quantile_claim(case: Case) -> Finding | None:
@@ -304,8 +308,8 @@ def quantile_claim(case: Case) -> Finding | None:
     scope="claim",
     order=200,
     why="Fires when the claim's aggregation is the total (a sum, or a difference of means), or "
-    "when the error of the total rounds to the claim and none of the four averages does. The MAPE "
-    "must also be at least 1.25 times as large. A fact, not a test.",
+    "when the error of the total rounds to the claim and none of the four averages does. The "
+    "MAPE must also be at least 1.25 times the error of the total. A fact, not a test.",
     remedy="Use such a figure only for sums; quote the MAPE or the WAPE for single cases.",
 )
 def claimed_total(case: Case) -> Finding | None:
@@ -327,7 +331,7 @@ def claimed_total(case: Case) -> Finding | None:
     if case.mape < MATERIAL * abs(total):
         return None
     weighted = averages["weighted mean"]
-    is_one = "is" if stated else "fits"
+    is_one = "is" if stated else "matches"
     message = (
         f"The claim {case.claimed} {is_one} the error of the total or of means "
         f"({signed(total)}), where errors of opposite sign cancel: the MAPE of single pairs is "

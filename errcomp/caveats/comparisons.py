@@ -41,10 +41,11 @@ GROUP_KEYS = ("device", "model", "mode", "kernel_class")
     "Variants with different errors are pooled",
     scope="pairs",
     order=90,
-    why="Compares each variant (fused, distributed, training, another precision, …) with the most "
-    "frequent one. With six configurations that differ in nothing else, by Wilcoxon's signed-rank "
-    "test (fewer cannot reach p < 0.05), else by Mann and Whitney's; Holm over all of them. Fires "
-    "when significant and one error is at least 1.25 times the other.",
+    why="Compares each variant (fused, distributed, training, another precision, …) with the "
+    "most frequent one. The test is Wilcoxon's signed-rank test if both have at least six "
+    "configurations that differ in nothing else (fewer cannot reach p < 0.05), and Mann and "
+    "Whitney's test otherwise; Holm over all tests. Fires when significant and one error is "
+    "at least 1.25 times the other.",
     remedy="Quote each variant separately. Unmatched variants may also differ in model or device.",
     needs_pairs=True,
 )
@@ -78,7 +79,10 @@ def pooled_variants(case: Case) -> Finding | None:
             f"{usual} ({surest.sizes[1]:,}) {percent(surest.figures[1])}"
         )
         if surest.matched:
-            figures += f" (on the same {surest.matched}: {percent(same[0])}, {percent(same[1])})"
+            figures += (
+                f" (on the same {surest.matched} configurations: {percent(same[0])}, "
+                f"{percent(same[1])})"
+            )
     message = f"Pooled {key}: {figures}. {percent(case.mape)} describes neither."
     evidence = {
         "key": key,
@@ -365,13 +369,15 @@ class _Groups(NamedTuple):
     "Errors of opposite sign cancel in the sum",
     scope="pairs",
     order=190,
-    why="Checks the groups of the grouping keys, else of model, mode and kernel_class one by one; "
-    "never of devices, whose times are not added. Fires when the total of one group is too low "
-    "and that of another too high (t-tests of ratios of sums in groups of at least 5 pairs, "
-    "Bonferroni over groups, Holm over keys). At least half of the groups' errors must cancel in "
-    "the total of all, and they must be 1.25 times as large as by chance around that total.",
-    remedy="Quote the groups. Another mix of them has another total: errcomp propagate computes "
-    "the error of a sum from those of its parts.",
+    why="Checks the groups by the grouping keys; without these, the groups by model, by mode and "
+    "by kernel_class, one key at a time. Never checks groups by device, because times on "
+    "different devices are not added. Fires when the total of one group is too low and that "
+    "of another too high (t-tests of ratios of sums in groups of at least 5 pairs, "
+    "Bonferroni over groups, Holm over keys). At least half of the groups' errors must "
+    "cancel in the total of all groups, and the groups' errors must be at least 1.25 times "
+    "as large as chance would make them around that total.",
+    remedy="Quote the error of each group. Another mix of groups has another total: errcomp "
+    "propagate computes the error of a sum from the errors of its parts.",
 )
 def groups_that_cancel(case: Case) -> Finding | None:
     """Find groups with totals too low and too high, so that the total of all looks right."""

@@ -47,8 +47,8 @@ RULES = get_args(QuantileRule)[:9]
     scope="pairs",
     order=60,
     why="Fires below 10 pairs. From 10 pairs, the package's 95 % intervals must cover at least "
-    "90 %. The stated uncertainty is that of Gaussian errors (Student's interval of the mean of "
-    "their absolute values); it is a quarter of the MAPE at 36 pairs.",
+    "90 %. The stated uncertainty assumes Gaussian errors (Student's interval of the mean of "
+    "their absolute values); at 36 pairs it is a quarter of the MAPE.",
     remedy="Measure more configurations, or list the single errors without a mean.",
     of_errors=False,
 )
@@ -84,7 +84,8 @@ def few_configurations(case: Case) -> Finding | None:
     "logarithms of the errors, which is robust to a heavy tail. Fires when significant and the "
     "design effect is at least 1.56, which makes an interval a quarter wider.",
     remedy="Report the number of models or devices, not only the number of pairs. Intervals "
-    "resample whole models and devices; name another such key with --cluster KEY.",
+    "resample whole models and devices; to resample by another key, name it with "
+    "--cluster KEY.",
 )
 def clustered(case: Case) -> Finding | None:
     """Find pairs of one model or device with correlated errors."""
@@ -161,9 +162,10 @@ def _one_way_p(logs: Moments) -> float:
     scope="pairs",
     order=70,
     why="Fires when a row repeats the keys and the prediction of another row, provided that the "
-    "keys determine the prediction (at most 10 % more different predictions than configurations). "
-    "Otherwise it fires when 10 % of all rows are equal in every number, which rounding does not "
-    "explain. A fact, not a test: repetitions count as one in any interval.",
+    "keys determine the prediction (there are at most 10 % more distinct predictions than "
+    "configurations). Otherwise it fires when 10 % of all rows repeat every number of "
+    "another row, which rounding does not explain. A fact, not a test: repetitions count as "
+    "one in any interval.",
     remedy="Average repeated measurements first, or add a column for the repetition and resample "
     "whole configurations.",
     needs_pairs=True,
@@ -188,7 +190,8 @@ def duplicated_configurations(case: Case) -> Finding | None:
     first = np.unique(cell, return_index=True)[1]
     once = mape(predicted=case.predicted[first], measured=case.measured[first])
     message = (
-        f"{case.n:,} rows are {plural(len(first), 'configuration')}: {repeated:,} repeat keys and "
+        f"{case.n:,} rows hold only {plural(len(first), 'configuration')}: "
+        f"{plural(repeated, 'row')} {'repeats' if repeated == 1 else 'repeat'} keys and "
         f"prediction ({identical:,} also the measurement). Counting each once, the MAPE is "
         f"{percent(once)}, not {percent(case.mape)}."
     )
@@ -227,7 +230,7 @@ def failures(case: Case) -> Finding | None:
     reasons = "; ".join(f"{d.n:,}: {d.reason}" for d in case.pairs.dropped)
     message = (
         f"{dropped:,} of {total:,} rows ({percent(dropped / total)}) are not in the metric "
-        f"({reasons}): it applies only to the others."
+        f"({reasons}): it applies only to the other rows."
     )
     evidence = {
         "dropped": dropped,
@@ -395,11 +398,13 @@ def apart(case: Case) -> bool:
     scope="pairs",
     order=10,
     why="Fires when the median of prediction over measurement is a factor of at least 5 (either "
-    "way) and 9 of 10 pairs are within its square root of it. Names units that differ by the "
-    "factor (within 10 %, or within the scatter of the pairs), or the clock that would convert "
-    "cycles to times. A fact, not a test. Caveats about errors are then not checked.",
-    remedy="Convert one column; the caveat has the line to paste. If no units explain the factor, "
-    "find out what each column counts.",
+    "way) and the ratios of 9 of 10 pairs are near that median: within a factor of its "
+    "square root, e.g. from 10 to 1000 if the median is 100. The message names units that "
+    "differ by the factor (within 10 %, or within the scatter of the pairs), or the clock "
+    "that would convert cycles to times. A fact, not a test. Caveats about errors are then "
+    "not checked.",
+    remedy="Convert one column; the caveat gives the line of code to paste. If no units explain "
+    "the factor, find out what each column counts.",
     alone=True,
 )
 def units(case: Case) -> Finding | None:
@@ -421,9 +426,9 @@ def units(case: Case) -> Finding | None:
     if likely:
         message += f", like {', or '.join(reading.units for reading in likely)}."
     else:
-        message += ". No two usual units differ by that."
+        message += ". No two usual units differ by this factor."
     if after is not None:
-        message += f" One factor leaves a MAPE of {percent(after)}."
+        message += f" Corrected by a single factor, the MAPE is {percent(after)}."
     if likely or reach <= ONE_FACTOR:
         by = "the clock, here " if likely and likely[0].units.startswith("cycles") else ""
         message += f" To convert, divide the {words[larger]} by {by}{_number(ratio)}: `{remedy}`"
@@ -503,11 +508,13 @@ def _clock(factor: float, unit: str | None) -> Reading | None:
     scope="pairs",
     order=20,
     why="Fires when half of the predictions are off by a factor of at least 5, and a line (or a "
-    "power) from prediction to measurement fits far better. On pairs left out of the fit, its "
-    "error must be at most half that of one factor, half that of one constant, and 50 %. A fact, "
-    "not a test. Caveats about errors are then not checked.",
+    "power) from prediction to measurement fits far better. On pairs left out of the fit, "
+    "the error of the line must be at most 50 %, at most half the error of a single factor, "
+    "and at most half the error of a single constant. A fact, not a test. Caveats about "
+    "errors are then not checked.",
     remedy="Convert both columns to one unit, and find the reason for the constant (an overhead "
-    "that one side leaves out). Fit the line on other measurements before quoting errors after it.",
+    "that one side leaves out). Before quoting errors after such a correction, fit the "
+    "line to other measurements.",
     needs_pairs=True,
     alone=True,
 )
@@ -518,9 +525,9 @@ def affine(case: Case) -> Finding | None:
         return None
     message = (
         f"Predictions do not match the measurements (MAPE {percent(case.mape)}), but measured ≈ "
-        f"{_formula(line)} (r = {line.correlation:.3f}). On pairs left out of the fit, the MAPE of "
-        f"this formula is {percent(line.after)}, that of one factor {percent(line.after_factor)}. "
-        "Raw errors do not show the accuracy here"
+        f"{_formula(line)} (r = {line.correlation:.3f}). On pairs left out of the fit, this "
+        f"formula has a MAPE of {percent(line.after)}, a single factor "
+        f"{percent(line.after_factor)}. Raw errors do not show the accuracy here"
     )
     slope = abs(line.slope) if line.form == "line" else 1.0
     large = max(slope, 1 / slope)

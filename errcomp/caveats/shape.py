@@ -42,10 +42,10 @@ WORTH_POINTS = 0.005
     "Mean, median, geometric mean and weighted mean disagree",
     scope="pairs",
     order=160,
-    why="Fires when the largest of the four averages is at least twice the smallest, and their "
-    "ratio larger than in 95 % of samples of Laplace errors of this size. (The mean of Laplace "
-    "errors is 1.78 times their geometric mean, the most of the usual shapes.) Also fires when a "
-    "claim rounds to another average than the mean.",
+    why="Fires when the largest of the four averages is at least twice the smallest, and that "
+    "ratio is larger than in 95 % of samples of this size with Laplace errors. (The mean of "
+    "Laplace errors is 1.78 times their geometric mean, the largest ratio of the usual "
+    "shapes.) Also fires when another average than the mean rounds to the claim.",
     remedy="Name the average with every figure; compare only figures of the same average.",
 )
 def aggregation_matters(case: Case) -> Finding | None:
@@ -59,7 +59,7 @@ def aggregation_matters(case: Case) -> Finding | None:
     evidence = {**{k.replace(" ", "_"): v for k, v in figures.items()}, "factor": factor}
     written = ", ".join(f"{name} {percent(value)}" for name, value in figures.items())
     if fits and "mean" not in fits:
-        message = f"The claim {case.claimed} fits only the {' and the '.join(fits)}: {written}."
+        message = f"The claim {case.claimed} matches only the {' and the '.join(fits)}: {written}."
         return Finding(Caveat("aggregation-matters", message, {**evidence, "fits": fits}))
     if factor < FACTOR:
         return NOTHING
@@ -116,12 +116,14 @@ def _unweighted(errors: Floats) -> Floats:
     "A few errors are far larger than the mean",
     scope="pairs",
     order=130,
-    why="Compares the largest error with the mean, and the worst tenth with the others. Fires when "
-    "either ratio is at least 1.25 times its median in samples of this size, and above 95 % of "
-    "samples of Laplace and of Student t errors (5 degrees of freedom). Normal, logistic and "
-    "moderate log-normal errors have lighter tails than these. The share of cases below the "
-    "largest error is the distribution-free tolerance limit (1 - confidence)^(1/n). If pairs of a "
-    "cluster have correlated errors, n is the number of clusters, and the share is of clusters.",
+    why="Compares the largest error with the mean, and the worst tenth with the others. Fires "
+    "when either ratio is at least 1.25 times the usual one (the median of simulated samples "
+    "of this size), and larger than in 95 % of these samples. Simulated are Laplace errors "
+    "and Student t errors (5 degrees of freedom); normal, logistic and moderate log-normal "
+    "errors have lighter tails. The share of cases below the largest error is the "
+    "distribution-free tolerance limit (1 - confidence)^(1/n). If pairs of a cluster have "
+    "correlated errors, n is the number of clusters, and the share is a share of the "
+    "clusters.",
     remedy="Quote the largest error, or a quantile, beside the mean, and inspect the worst cases.",
 )
 def tail(case: Case) -> Finding | None:
@@ -210,8 +212,8 @@ def in_clusters(original: Caveat, key: str, groups: int, level: float) -> Caveat
     scope="pairs",
     order=140,
     why="Fires when at least 2 of 3 errors have one sign (twice as many as the other), and a "
-    "binomial test is significant. The benefit of a single factor is measured on pairs left out "
-    "of its fit, one at a time.",
+    "binomial test is significant. The benefit of a single factor is measured by leaving out "
+    "one pair at a time.",
     remedy="If a factor helps, multiply predictions by a factor fitted on other measurements. If "
     "not, find what the errors have in common.",
 )
@@ -295,7 +297,7 @@ def small_quantities(case: Case) -> Finding | None:
 
 @caveat(
     "under-over-asymmetry",
-    "Too low is cheaper than too high",
+    "The MAPE penalises low predictions less than high ones",
     scope="pairs",
     order=180,
     why="APE cannot exceed 100 % for predictions that are too low. Fires when the mean error as a "

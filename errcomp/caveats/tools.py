@@ -133,9 +133,9 @@ def _surest(tried: list[_Tried]) -> tuple[float, _Tried]:
     "The tools were run on different configurations",
     scope="tools",
     order=250,
-    why="Fires when a tool has less than 90 % of all configurations in the table, or when its MAPE "
-    "on the common configurations differs from that on all its own by a factor of at least 1.25. "
-    "A fact, not a test.",
+    why="Fires when a tool has less than 90 % of all configurations in the table, or when its "
+    "MAPE on the common configurations differs from its MAPE on all its own configurations "
+    "by a factor of at least 1.25. A fact, not a test.",
     remedy="Compare on the common configurations, and report the coverage as well.",
 )
 def coverage_differs(tools: Tools) -> Finding | None:
@@ -165,12 +165,12 @@ def coverage_differs(tools: Tools) -> Finding | None:
         )
     else:
         disjoint = tools.disjoint()
-        why = f" (no value of {' or '.join(disjoint)} is)" if disjoint else ""
+        why = f" (not even a value of {' or '.join(disjoint)} is)" if disjoint else ""
         message += f"none is common to all{why}, so their metrics are not comparable."
     if tools.unmatched:
         message += (
-            f" Not used to match rows: {', '.join(tools.unmatched)}, a different constant in each "
-            "tool."
+            f" Not used to match rows: {', '.join(tools.unmatched)} (a different constant in "
+            "each tool)."
         )
     evidence = {
         "keys": list(tools.keys),
@@ -348,9 +348,10 @@ def relative_difference(first: float, second: float) -> RelativeDifference:
     "A relative difference has two values, one for each base",
     scope="tools",
     order=290,
-    why="Fires when the difference of the two best tools, as a share of one MAPE and of the other, "
-    "differs by at least a point: 10 % below is 11 % above. Does not fire from a factor of two, "
-    "which is usually quoted as a factor. A fact, not a test.",
+    why="Fires when the difference between the MAPEs of the two best tools, as a share of one "
+    "and as a share of the other, differs by at least a point: 10 % below one is 11 % above "
+    "the other. Does not fire if one MAPE is at least twice the other, because that is "
+    "usually quoted as a factor. A fact, not a test.",
     remedy="Name the base, or quote both errors.",
 )
 def other_base(tools: Tools) -> Finding | None:
@@ -443,9 +444,10 @@ def _kinds_differ(
     "The ranking depends on whether errors can cancel",
     scope="tools",
     order=280,
-    why="Fires when one tool has the lower MAPE (paired t-test, Holm over pairs of tools), but the "
-    "error of its total is at least 1.25 times that of the other, on their common configurations. "
-    "The message says if the difference of the totals could be chance.",
+    why="Fires when one tool has the lower MAPE (paired t-test, Holm over pairs of tools), but "
+    "the error of its total is at least 1.25 times the error of the other's total, on their "
+    "common configurations. The message says if the difference between the totals could be "
+    "chance.",
     remedy="Rank at the level at which the tool is used, and compare with a constant prediction.",
 )
 def ranking_by_total(tools: Tools) -> Finding | None:

@@ -29,8 +29,8 @@ Verifiable = Literal["verifiable", "no output", "no hardware", "no pairs"]
 
 #: What the four words mean.
 VERIFIABLE: Mapping[str, str] = {
-    "verifiable": "predictions and measurements of what the claim is about are published",
-    "no output": "the tool produces no predictions any more",
+    "verifiable": "the predictions and measurements that the claim is about are published",
+    "no output": "the tool no longer produces predictions",
     "no hardware": "predictions can be produced, but the hardware to measure is not available",
     "no pairs": "nobody publishes predictions together with the measurements",
 }
@@ -322,7 +322,7 @@ def user_claim(
     """
     if metric not in USER_METRICS:
         known = offer("Metrics", list(USER_METRICS), wanted=metric)
-        raise InputError(f"no metric {metric!r} of a claim. {known}")
+        raise InputError(f"a claim cannot have the metric {metric!r}. {known}")
     if aggregation is not None and metric != "error":
         raise InputError(
             f"only errors have an aggregation: the metric {metric} does not, got {aggregation!r}. "

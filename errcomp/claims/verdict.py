@@ -197,7 +197,7 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Table) ->
     name = _figure_name(claim)
     if obstacle or name is None or claim.interval is None or name not in figures:
         reason = obstacle or (
-            f"{claim.metric} is not a metric that these pairs give."
+            f"{claim.metric} cannot be computed from these pairs."
             if claim.metric
             else "The claim names no metric."
         )
@@ -244,7 +244,7 @@ def _undecided(
     if word == "understated" and claim.kind == "correlation":
         return (
             f"{label} {recomputed.format()} from {n:,} pairs: more than {claim.shown}, but a few "
-            "large errors that these pairs do not show could lower it."
+            "large errors that these pairs do not show could lower the correlation."
         )
     if word == "consistent" or not _is_open(claim):
         return ""
@@ -283,9 +283,9 @@ def _is_any_correlation(claim: Claim) -> bool:
 def _reading(claim: Claim, name: str, figures: Mapping[str, Estimate], word: Word) -> str:
     """Say which metric was assumed where the claim's could mean several."""
     if claim.metric == "MAE" and name == "mape":
-        return " An MAE has the unit of the pairs, so a percentage is taken as a MAPE."
+        return " An MAE has the unit of the pairs, so a percentage is treated as a MAPE."
     if name == "r2":
-        return " Taken as R² = 1 − Σ(p − m)² / Σ(m − m̄)², not as the square of a correlation."
+        return " R² is computed as 1 − Σ(p − m)² / Σ(m − m̄)², not as the square of a correlation."
     named = not _is_any_correlation(claim) or "pearson" in claim.metric.lower()
     if named or word != "overstated":
         return ""
@@ -422,7 +422,7 @@ def _obstacle(claim: Claim, pairs: Table) -> str:
         levels = sorted({str(level) for level in pairs.column("level")})
         if not any(level in claim.level for level in levels):
             return (
-                f"The claim is about the {claim.level} level, the pairs are of the "
+                f"The claim is about the {claim.level} level, but the pairs are of the "
                 f"{' and '.join(levels)} level: figures of different levels are not comparable."
             )
     return _other_reference(claim, pairs)
@@ -444,8 +444,8 @@ def _other_reference(claim: Claim, pairs: Table) -> str:
     kinds = " and ".join(kind for kind in found if kind != UNKNOWN)
     remedy = " Select one reference: --where reference=…" if len(found) > 1 else ""
     return (
-        f"The claim's reference is {claim.reference}, that of these pairs is {kinds}: figures with "
-        f"different references are not comparable.{remedy}"
+        f"The claim's reference is {claim.reference}, but the reference of these pairs is "
+        f"{kinds}: figures with different references are not comparable.{remedy}"
     )
 
 

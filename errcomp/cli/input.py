@@ -46,7 +46,8 @@ def add_table_arguments(parser: argparse.ArgumentParser, *, at_scale: bool = Fal
         "--zeros",
         choices=("raise", "exclude"),
         default="raise",
-        help="measurements that are not positive: raise (default) or exclude and count them",
+        help="what to do with measurements that are not positive: raise an error (default), "
+        "or exclude and count them",
     )
     add_where(group)
 
@@ -91,9 +92,9 @@ def add_interval_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--cluster",
         metavar="KEYS",
-        help="key that groups pairs with correlated errors, or two keys, e.g. model,device: "
-        "intervals then resample whole models and devices (default: model and device if the table "
-        "has them; none: every pair is independent)",
+        help="one or two keys that group pairs with correlated errors, e.g. model,device: "
+        "intervals then resample whole models and devices. `none` treats every pair as "
+        "independent (default: model and device if the table has them)",
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
 
@@ -104,8 +105,8 @@ def add_jobs_argument(parser: argparse._ActionsContainer, purpose: str) -> None:
         "--jobs",
         type=_at_most_one_a_core,
         metavar="N",
-        help=f"processes that {purpose}, at most one per core (default: 1); the result does "
-        "not depend on it. More than one needs errcomp[jobs]",
+        help=f"number of processes that {purpose}, at most one per core (default: 1); the result "
+        "does not depend on this number. More than one process needs errcomp[jobs]",
     )
 
 
@@ -127,14 +128,14 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
         "--series",
         metavar="KEYS",
         help="columns that together identify a series, e.g. model,shape (default: the column "
-        "series, or else all columns without another meaning)",
+        "named series, or else all columns that have no other meaning)",
     )
     group.add_argument("--unit", help="unit of all measurements, e.g. ms")
     group.add_argument(
         "--order",
         metavar="VERSION,VERSION",
-        help="versions, oldest first; needed only if release dates, version numbers and dates "
-        "cannot order them",
+        help="versions, oldest first; needed only if neither release dates, version numbers nor "
+        "dates give their order",
     )
     add_where(group)
 
@@ -189,9 +190,9 @@ def load_table(args: argparse.Namespace) -> Pairs:
     path = Path(args.table)
     if not path.is_file() and (files := parquet_files(path)):
         raise InputError(
-            f"{path}: {len(files):,} Parquet files, which may be larger than memory, and this "
-            "command needs each pair. Name one file; errcomp audit and errcomp metrics take all "
-            "of them."
+            f"{path} holds {len(files):,} Parquet files, which may not fit in memory, and this "
+            "command needs every pair. Name one file; errcomp audit and errcomp metrics can "
+            "read all of them."
         )
     if path.exists():
         return _pairs_in(path, columns, args)

@@ -65,7 +65,7 @@ def add_output_arguments(
         help="print tables to paste: md (GitHub), tex (booktabs and siunitx), csv (all digits)",
     )
     printed.add_argument(
-        "--explain", action="store_true", help="explain the terms that the tables use, below them"
+        "--explain", action="store_true", help="explain below the tables the terms that they use"
     )
     group.add_argument("-o", "--output", metavar=metavar, type=target, help=about)
 

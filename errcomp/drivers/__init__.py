@@ -73,8 +73,8 @@ __all__ = [
 _DEFINITIONS = {
     "ape_ratio": "geometric mean of APE(b) / APE(a) over matched configurations",
     "ape_points": "mean of APE(b) - APE(a) over matched configurations",
-    "signed_log": "mean of ln(predicted / measured) at b minus that at a over matched "
-    "configurations",
+    "signed_log": "mean over matched configurations of ln(predicted / measured) at b minus "
+    "ln(predicted / measured) at a",
 }
 _WEIGHTS = {
     "paired": "every cluster counted once",
@@ -228,9 +228,13 @@ def _note(table: Table, matched: Matched, test: EffectTest) -> str:
 def _stricter_note(table: Table, stricter: Matched) -> str:
     means = cluster_means(stricter.differences(table.outcomes.log_ape), stricter.clusters)
     ratio = format_number(math.exp(float(np.mean(means))))
+    pairs = f"{stricter.n} pair{'' if stricter.n == 1 else 's'}"
+    clusters = f"{len(means)} independent cluster{'' if len(means) == 1 else 's'}"
+    pairs = f"{stricter.n} pair{'' if stricter.n == 1 else 's'}"
+    clusters = f"{len(means)} independent cluster{'' if len(means) == 1 else 's'}"
     return (
-        f"batch not matched (with equal batch: ratio {ratio}, but too few for an interval: "
-        f"{stricter.n} pairs, {len(means)} independent clusters)"
+        f"batch not matched (with equal batch the ratio is {ratio}, but {pairs} in {clusters} "
+        "is too few for an interval)"
     )
 
 

@@ -58,8 +58,8 @@ def _contrasts(result: DriversResult) -> Table:
     below: list[Note | str] = [
         f"Matched pairs; {100 * result.level:g} % intervals, by cluster. Ratio 2: the error "
         "doubles. Points: difference of MAPE in percentage points. Signed: difference of "
-        "ln(predicted / measured); +0.1 is about 10 % more predicted time. p: of an effect as "
-        "large by chance, corrected (Holm).",
+        "ln(predicted / measured); +0.1 is about 10 % more predicted time. p: probability of an "
+        "effect this large by chance, corrected (Holm).",
         *(Note(note, number) for note, number in notes.items()),
     ]
     title = f"Drivers of the error of {result.tool or 'the tool'} ({result.n} pairs)"

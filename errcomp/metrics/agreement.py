@@ -211,8 +211,10 @@ def spearman(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise
     unit="correlation",
     kind="rank",
     order=210,
-    definition="Pairs of pairs in the same order minus those in the opposite order, divided by "
-    "the geometric mean of the numbers not tied in the predictions and in the measurements.",
+    definition="Number of row pairs that predictions and measurements put in the same order "
+    "minus the number that they put in opposite orders, divided by the geometric mean "
+    "of two numbers: row pairs not tied in the predictions, and row pairs not tied in "
+    "the measurements.",
     misleads="Not an error: only the order counts.",
 )
 def kendall(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise") -> float:
@@ -265,8 +267,8 @@ def kendall(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise"
     unit="fraction",
     kind="rank",
     order=220,
-    definition="Measurement of the candidate predicted lowest minus the lowest measurement, "
-    "divided by the lowest measurement.",
+    definition="Measurement of the candidate with the lowest prediction minus the lowest "
+    "measurement, divided by the lowest measurement.",
     misleads="Meaningful only if the rows are alternatives to choose from, and low is good.",
     k=1,
 )

@@ -58,8 +58,8 @@ _CONCEPTS = (
     Term("Pair", "A prediction and the measurement of the same quantity.", TABLES, AUDIT),
     Term(
         "Claim",
-        "A published accuracy with what its source states: metric, aggregation, level, reference "
-        "and the runs it covers.",
+        "A published accuracy, with the details that its source states: metric, aggregation, "
+        "level, reference and the runs that it covers.",
         TABLES,
         AUDIT,
     ),
@@ -174,8 +174,8 @@ _CONCEPTS = (
     ),
     Term(
         "Skill",
-        "One minus the metric over the same metric of a baseline; 0 is no better than the "
-        "baseline.",
+        "One minus the ratio of a metric to the same metric of a baseline; 0 means no better "
+        "than the baseline.",
         METRICS,
         f"{METRIC}#against-a-baseline",
     ),
@@ -234,8 +234,8 @@ _CONCEPTS = (
     ),
     Term(
         "Effective number",
-        "The number of independent pairs that would be as informative, or of independent kernels "
-        "whose errors would cancel as much (Kish).",
+        "The number of independent pairs that would be as informative as the given pairs, or of "
+        "independent kernels whose errors would cancel as much (Kish).",
         UNCERTAINTY,
         f"{CAVEATS}#clustered",
     ),
@@ -257,7 +257,7 @@ _CONCEPTS = (
     ),
     Term(
         "Degrees of freedom",
-        "Amount of data behind an estimated spread; the fewer, the wider the interval.",
+        "Amount of data behind an estimated spread; the fewer they are, the wider the interval.",
         UNCERTAINTY,
         INTERVALS,
     ),
@@ -270,8 +270,8 @@ _CONCEPTS = (
     ),
     Term(
         "Holm correction",
-        "Stricter limits for several tests, so that the probability of even one false alarm among "
-        "them stays at the nominal one; Bonferroni's is simpler and stricter.",
+        "Stricter limits for several tests, so that the probability of even one false alarm "
+        "among them stays at the nominal level; Bonferroni's correction is simpler and stricter.",
         UNCERTAINTY,
         CAVEATS,
         r"\bholm\b|\bbonferroni\b",
@@ -354,8 +354,8 @@ _CONCEPTS = (
     ),
     Term(
         "Growth",
-        "Growth factor: relative error of the run over that of its kernels; 1 means that nothing "
-        "cancels.",
+        "Growth factor: relative error of the run divided by the relative error of its kernels; "
+        "1 means that nothing cancels.",
         RUNS,
         SUM,
     ),
@@ -396,7 +396,7 @@ _CONCEPTS = (
     Term(
         "Conformal",
         "A band whose width comes from the errors on held-out cases; it has its nominal coverage "
-        "if these and the new case are exchangeable.",
+        "if those cases and the new case are exchangeable.",
         BANDS,
         CALIBRATION,
     ),
@@ -434,7 +434,8 @@ _CONCEPTS = (
     Term(
         "CRPS",
         "Continuous ranked probability score: distance of a whole predicted distribution from "
-        "the measured value; for a single number it is the absolute error.",
+        "the measured value; if the prediction is a single number, the score is the absolute "
+        "error.",
         BANDS,
         f"{CALIBRATION}#evaluate",
     ),

@@ -41,7 +41,7 @@ def caveat_of(found: object) -> Caveat:
 def test_a_claim_at_another_level() -> None:
     caveat = caveat_of(level_mismatch(case_of({"level": "kernel"}, level=["model"] * 4)))
     assert caveat.message == (
-        "The claim is about the kernel level, these 4 pairs are at the model level: figures of "
+        "The claim is about the kernel level, but these 4 pairs are at the model level: figures of "
         "different levels are not comparable."
     )
     assert caveat.evidence == {"claim": "kernel", "levels": {"model": 4}}
@@ -67,20 +67,20 @@ def test_pairs_without_a_level_are_not_judged() -> None:
 def test_a_claim_against_another_reference() -> None:
     caveat = caveat_of(reference_mismatch(case_of({"reference": "RTL simulation"})))
     assert caveat.message == (
-        "The claim's reference is RTL simulation, that of these pairs is hardware (nothing else "
-        "is stated): figures with different references are not comparable."
+        "The claim's reference is RTL simulation, but the reference of these pairs is "
+        "hardware (nothing else is stated): figures with different references are not comparable."
     )
     stated = caveat_of(
         reference_mismatch(case_of({"reference": "hardware"}, reference=["another predictor"] * 4))
     )
-    assert "that of these pairs is another predictor" in stated.message
+    assert "the reference of these pairs is another predictor" in stated.message
     assert stated.evidence["stated_in_pairs"] is True
 
 
 def test_a_reference_that_is_unclear_is_said_to_be() -> None:
     caveat = caveat_of(reference_mismatch(case_of({"reference": "unclear (RTL or hardware)"})))
     assert caveat.message.startswith(
-        "The claim's reference is unclear, that of these pairs is hardware"
+        "The claim's reference is unclear, but the reference of these pairs is hardware"
     )
     assert len(caveat.message) <= 160
 
@@ -90,13 +90,13 @@ def test_a_reference_that_is_unclear_is_said_to_be() -> None:
     [
         (
             ["unknown"] * 4,
-            "The claim's reference is hardware; these pairs do not state theirs, so the same is "
-            "assumed.",
+            "The claim's reference is hardware; these pairs do not state their reference, so "
+            "the same one is assumed.",
         ),
         (
             ["hardware", "hardware", "unknown", ""],
-            "The claim's reference is hardware; some of these pairs do not state theirs, so the "
-            "same is assumed.",
+            "The claim's reference is hardware; some of these pairs do not state their "
+            "reference, so the same one is assumed.",
         ),
     ],
 )
@@ -109,8 +109,8 @@ def test_a_claim_that_states_no_reference_is_taken_to_be_about_hardware() -> Non
     claim = {"reference": "not stated", "printed": "3%"}
     caveat = caveat_of(reference_mismatch(case_of(claim, reference=["simulator"] * 4)))
     assert caveat.message == (
-        "The reference of these pairs is simulator, that of the claim is not stated: this is "
-        "not an error against hardware."
+        "The reference of these pairs is simulator, but the reference of the claim is not "
+        "stated: this is not an error against hardware."
     )
     for known in (["hardware"] * 4, ["unknown"] * 4):
         assert reference_mismatch(case_of(claim, reference=known)) is None

@@ -82,8 +82,8 @@ def test_identical_rows_are_counted_and_left_out() -> None:
         )
     )
     assert caveat.message == (
-        "4 rows are 3 configurations: 1 repeat keys and prediction (1 also the measurement). "
-        "Counting each once, the MAPE is 23.33 %, not 20.00 %."
+        "4 rows hold only 3 configurations: 1 row repeats keys and prediction (1 also "
+        "the measurement). Counting each once, the MAPE is 23.33 %, not 20.00 %."
     )
 
 
@@ -153,7 +153,7 @@ def test_failed_rows_are_counted_with_their_reasons() -> None:
     caveat = caveat_of(failures(Case(pairs)))
     assert caveat.message == (
         "2 of 20 rows (10.00 %) are not in the metric (1: the prediction failed (status); 1: "
-        "measured is not positive): it applies only to the others."
+        "measured is not positive): it applies only to the other rows."
     )
     assert caveat.evidence["reasons"] == {
         "the prediction failed (status)": 1,

@@ -51,7 +51,7 @@ def test_a_claim_that_only_another_average_gives() -> None:
     errors = np.array([0.01] * 20 + [2.0] * 4)
     found = aggregation_matters(case_of(1 + errors, np.ones(24), claim))
     caveat = caveat_of(found)
-    assert caveat.message.startswith("The claim 2.4% fits only the geometric mean: mean 34.17 %")
+    assert caveat.message.startswith("The claim 2.4% matches only the geometric mean: mean 34.17 %")
     assert caveat.evidence["fits"] == ["geometric mean"]
     assert found is not None
     assert found.p is None

@@ -43,7 +43,7 @@ def test_a_stated_total_is_set_beside_the_error_of_a_pair() -> None:
 def test_a_claim_that_only_the_total_prints_as() -> None:
     errors = [0.2, -0.18, 0.1, -0.08]
     caveat = caveat_of(claimed_total(case(errors, user_claim("1%"))))
-    assert "fits the error of the total" in caveat.message
+    assert "matches the error of the total" in caveat.message
     # Not where an average prints so as well, nor where nothing does, nor for bounds and ranges.
     assert claimed_total(case(errors, user_claim("14%"))) is None
     assert claimed_total(case(errors, user_claim("3%"))) is None

@@ -44,8 +44,9 @@ def test_milliseconds_beside_microseconds_are_the_only_caveat() -> None:
     assert caveat.code == "units"
     assert caveat.message == (
         "Predictions are 1,000 times the measurements throughout (9 of 10 pairs within a factor "
-        "of 1.16 of that), like µs beside ms, mW beside W or MB beside GB. One factor leaves a "
-        "MAPE of 6.77 %. To convert, divide the predictions by 1,000: `import polars as pl; table "
+        "of 1.16 of that), like µs beside ms, mW beside W or MB beside GB. Corrected by a "
+        "single factor, the MAPE is 6.77 %. To convert, divide the predictions by "
+        "1,000: `import polars as pl; table "
         '= pl.DataFrame(table).with_columns(pl.col("predicted") / 1000)`'
     )
     assert caveat.evidence["larger"] == "predicted"
@@ -66,8 +67,9 @@ def test_cycles_beside_seconds_have_a_clock() -> None:
 def test_a_factor_of_no_units_is_named_alone() -> None:
     caveat = only(off_by(17))
     assert caveat.evidence["units"] == []
-    assert ". No two usual units differ by that. One factor leaves a MAPE of 7.51 %." in (
-        caveat.message
+    assert (
+        ". No two usual units differ by this factor. Corrected by a single factor, the MAPE is "
+        "7.51 %." in (caveat.message)
     )
 
 

@@ -126,10 +126,10 @@ def test_the_ratio_to_a_range_is_to_its_nearer_end() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"level": "kernel"}, "kernel level, the pairs are of the model level"),
+        ({"level": "kernel"}, "kernel level, but the pairs are of the model level"),
         ({"kind": "correlation", "metric": "Kendall tau"}, "a correlation"),
         ({"printed": ""}, "gives no figure"),
-        ({"metric": "RMSE"}, "RMSE is not a metric that these pairs give"),
+        ({"metric": "RMSE"}, "RMSE cannot be computed from these pairs"),
         ({"scope": "CNN training"}, "about CNN training. The table does not say"),
     ],
 )
@@ -148,7 +148,7 @@ def test_what_the_pairs_cannot_decide_is_not_verifiable(
             "hardware",
             ["simulator"] * 2,
             "not verifiable",
-            "that of these pairs is simulator",
+            "the reference of these pairs is simulator",
         ),
         (
             "hardware",
@@ -158,14 +158,19 @@ def test_what_the_pairs_cannot_decide_is_not_verifiable(
         ),
         ("hardware", ["hardware", "estimate"], "not verifiable", "estimate and hardware: figures"),
         ("hardware", ["hardware", "simulator"], "not verifiable", "--where reference="),
-        ("RTL simulation", ["simulator"] * 2, "not verifiable", "is RTL simulation, that of these"),
+        (
+            "RTL simulation",
+            ["simulator"] * 2,
+            "not verifiable",
+            "is RTL simulation, but the reference of these",
+        ),
         (
             "simulator",
             ["hardware"] * 2,
             "not verifiable",
-            "that of these pairs is hardware",
+            "the reference of these pairs is hardware",
         ),
-        ("hardware", ["silicon"] * 2, "not verifiable", "that of these pairs is silicon"),
+        ("hardware", ["silicon"] * 2, "not verifiable", "the reference of these pairs is silicon"),
         ("hardware", ["hardware"] * 2, "overstated", "whole interval"),
         ("hardware", ["unknown"] * 2, "overstated", "whole interval"),
         ("hardware", ["hardware", None], "overstated", "whole interval"),
@@ -263,7 +268,7 @@ def test_a_user_s_claim_may_be_a_share_or_a_correlation() -> None:
     correlation = judge(user_claim("0.9", metric="correlation"), figures(), PAIRS)
     assert correlation.word == "not verifiable"
     assert "The claim is a correlation (Pearson correlation), which needs" in correlation.reason
-    with pytest.raises(InputError, match="no metric 'RMSE' of a claim"):
+    with pytest.raises(InputError, match="a claim cannot have the metric 'RMSE'"):
         user_claim("1%", metric="RMSE")
     with pytest.raises(InputError, match=r"the metric correlation does not, got 'total'"):
         user_claim("0.9", metric="correlation", aggregation="total")
@@ -393,4 +398,6 @@ def test_a_mean_absolute_error_in_percent_is_a_mape() -> None:
     assert verdict.word == "overstated"
     assert verdict.recomputed is not None
     assert verdict.recomputed.figure == "mape"
-    assert "An MAE has the unit of the pairs, so a percentage is taken as a MAPE." in verdict.reason
+    assert (
+        "An MAE has the unit of the pairs, so a percentage is treated as a MAPE." in verdict.reason
+    )

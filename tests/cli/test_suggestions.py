@@ -37,22 +37,22 @@ Run = Callable[..., Any]
         (("--json", "audit"), "errcomp: --json goes after its command, as in: errcomp audit "),
         (("datasets", "list", "x"), "errcomp: one argument too many: 'x' (see: errcomp datasets l"),
         (("audit", "--fail-on", "overstatd"), "Did you mean 'overstated'? Choices: overstated, "),
-        (("audit", "--fail-on", "Overstated"), "Did you mean 'overstated'? Upper and lower case"),
+        (("audit", "--fail-on", "Overstated"), "Did you mean 'overstated'? Names are case-sens"),
         (("audit", "neusigth"), "Did you mean 'neusight'? Embedded: neusight, "),
         (("audit", "pair.csv"), "Did you mean 'pairs.csv'? Embedded: "),
         (("propagate", "ort-cp"), "Did you mean 'ort-cpu'? Embedded: neusight-kernels, ort-cpu"),
         (("datasets", "show", "neusigth"), "Did you mean 'neusight'? Datasets: neusight, "),
         (("metrics", "--by", "devicx"), "no column 'devicx'. Did you mean 'device'? Columns to g"),
-        (("metrics", "--by", "Device"), "Did you mean 'device'? Upper and lower case count. "),
+        (("metrics", "--by", "Device"), "Did you mean 'device'? Names are case-sensitive. "),
         (("metrics", "--cluster", "modelx"), "no column 'modelx'. Did you mean 'model'?"),
-        (("metrics", "--where", "device=h100"), "no row has device=h100. Did you mean 'H100'? Upp"),
+        (("metrics", "--where", "device=h100"), "no row has device=h100. Did you mean 'H100'? Nam"),
         (("metrics", "--where", "device=A100"), "Did you mean 'A100-40G'? Values of device: "),
         (("metrics", "--tool", "neusigth"), "no tool 'neusigth'. Did you mean 'neusight'? Tools "),
         (("metrics", "--figures", "mapee"), "no metric 'mapee'. Did you mean 'mape'? Metrics: "),
         (("metrics", "--method", "bcaa"), "no interval method 'bcaa'. Did you mean 'bca'? Meth"),
         (("metrics", "pairs.csv", "--predicted", "estimat"), "estimat, measured. Did you mean "
          "'estimate'? Columns found: gpu, workload, estimate, latency."),
-        (("claims", "list", "--level", "Kernel"), "Did you mean 'kernel'? Upper and lower case "),
+        (("claims", "list", "--level", "Kernel"), "Did you mean 'kernel'? Names are case-sens"),
         (("claims", "show", "neusigth"), "Did you mean 'NeuSight'? Tools with a claim: "),
         (("claims", "search", "--figure", "neusigth=2%"), "Did you mean 'neusight'? Tools in the"),
         (("claims", "search", "--figure", "neusight=2%", "--keys", "modelx"), "mean 'model'? Keys"),
@@ -112,7 +112,7 @@ def test_what_is_near(wanted: str, names: list[str], found: str | None) -> None:
 def test_a_long_list_is_cut_and_the_nearest_is_named() -> None:
     names = [f"gpu{i}" for i in range(1000)]
     text = offer("Devices", names, wanted="GPU77")
-    assert text.startswith("Did you mean 'gpu77'? Upper and lower case count. Devices: gpu0, gpu1,")
+    assert text.startswith("Did you mean 'gpu77'? Names are case-sensitive. Devices: gpu0, gpu1,")
     assert text.endswith("(and 988 more)")
     assert describe_names(names, wanted="gpu77x").startswith("gpu77 (nearest), gpu0")
 

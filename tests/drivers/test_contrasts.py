@@ -107,8 +107,8 @@ def test_batch_is_averaged_where_equal_batches_are_too_few_and_this_is_said():
     expected = math.exp(np.mean([math.log(t / inference) for t in training]))
     assert contrast.effect.value == pytest.approx(expected)
     assert contrast.note == (
-        "batch not matched (with equal batch: ratio 2, but too few for an interval: 1 pairs, 1 "
-        "independent clusters)"
+        "batch not matched (with equal batch the ratio is 2, but 1 pair in 1 independent cluster "
+        "is too few for an interval)"
     )
 
 

@@ -207,7 +207,7 @@ def test_errors_with_their_levels_and_steps(few):
     [bar] = ax.patches
     assert bar.get_x() + bar.get_width() / 2 == pytest.approx(6)
     assert (bar.get_y(), bar.get_height()) == (1.0, pytest.approx(-0.17))
-    assert "series with a step there (longest: 9 of 12)" in legend(ax)
+    assert "series with a step at that version (longest bar: 9 of 12)" in legend(ax)
     notes = " ".join(reversed(texts(ax)))  # the last line is written first
     assert "most at 1.6: predicted / measured +48 %" in notes
     marked = line(ax, "half-life").get_xydata()
@@ -313,7 +313,10 @@ def test_survival_is_that_of_turnbull(few):
     np.testing.assert_allclose(line(ax, "last seen, not doubled (3)").get_xydata(), [[11, 25]])
     # What is counted beside the curve is what the curve shows, and apart from it what is sure.
     sure = round(len(expiry.right) * (1 - expiry.censored_share))
-    note = f"{curve.n_events} of 12 series as measured, {sure} by more than noise explains (95 %)"
+    note = (
+        f"{curve.n_events} of 12 series as measured, {sure} of them by more than noise explains "
+        "(95 %)"
+    )
     assert note in " ".join(reversed(texts(ax)))
     assert line(ax, "half-life").get_xdata()[0] == 6
     assert any("series doubled): 6 releases [6," in text for text in texts(ax))
@@ -422,8 +425,8 @@ def test_variogram_with_what_is_read_off(few):
     target = 100 * np.expm1(np.sqrt(3) * group.threshold.error)
     assert line(ax, "doubles").get_ydata()[0] == pytest.approx(target)
     notes = "\n".join(texts(ax))
-    assert "doubles: a drift of √3 times the error at calibration" in notes
-    assert "noise: of the difference of two versions" in notes
+    assert "doubles: drift that doubles the error, √3 times the error at calibration" in notes
+    assert "noise: scatter of the difference between two versions" in notes
     assert line(ax, "noise").get_ydata()[0] == pytest.approx(
         100 * np.expm1(np.sqrt(2 * drift.noise))
     )
@@ -457,7 +460,7 @@ def test_variogram_where_nothing_was_measured_twice(mixed):
     assert "drift, with noise" in legend(ax)
     assert any("the noise is unknown" in text for text in texts(ax))
     assert not [artist for artist in ax.lines if artist.get_label() == "noise"]
-    assert not any("noise: of the difference" in text for text in texts(ax))
+    assert not any("noise: scatter of the difference" in text for text in texts(ax))
 
 
 def test_variogram_without_a_threshold(few):
@@ -495,7 +498,7 @@ def test_heat_is_the_median_change_by_group_and_release(groups):
     assert len(ax.figure.axes) == 2
     assert ax.get_title(loc="left").startswith("Change of predicted / measured")
     assert ax.figure.axes[1].get_ylabel() == "median change since the first version"
-    assert any("orange: measured fell (a time: faster)" in text for text in texts(ax))
+    assert any("orange: measured fell (for a time: faster)" in text for text in texts(ax))
     assert not any("dash: no series" in text for text in texts(ax))
 
 

@@ -297,5 +297,5 @@ def test_of_many_forecasts_those_least_likely_to_hold_are_drawn() -> None:
     found = groups_of([f"g{i}" for i in range(15)])
     ax = forecast(found)
     assert sum("n=7" in text for text in texts(ax)) == 12
-    assert any("3 groups more likely to hold: not drawn" in text for text in texts(ax))
+    assert any("not drawn: 3 groups with a higher probability" in text for text in texts(ax))
     assert "requested probability: 90 %" in {str(line.get_label()) for line in ax.lines}

@@ -78,12 +78,12 @@ def _overstatement(source: Source) -> list[Candidate]:
     }
     worst = [ratio for row, ratio in ratios.items() if judged[row] == "Mismatch"]
     headline = source.number("text_neusight", f"{BY_NEUSIGHT}: NeuSight, abstract", "value")
-    rule = "survey over claim, row by row of Table 6"
+    rule = "survey figure divided by claim, for each row of Table 6"
     return [
         Candidate(f"{rule} ({len(ratios)} rows with a claim)", _ends(ratios.values()), stated=True),
-        Candidate(f"{rule}, only those called a mismatch", _ends(worst)),
+        Candidate(f"{rule}, only those that the survey calls a mismatch", _ends(worst)),
         Candidate(
-            "lowest and highest survey figure over the headline claim",
+            "lowest and highest survey figure, divided by the headline claim",
             (min(survey) / headline, max(survey) / headline),
         ),
     ]
@@ -264,7 +264,11 @@ def table9_totals(source: Source) -> Iterator[Cell]:
             total = float(sum(suite[name] for name in _NAMED))
             yield judge(cell, [Candidate("sum of the three categories in Table 3", total, True)])
         elif cell.row.startswith("workloads said"):
-            yield judge(cell, _headline(source, n), "No printed count gives the headline's half.")
+            yield judge(
+                cell,
+                _headline(source, n),
+                "No printed count gives the half that the headline states.",
+            )
         else:
             yield judge(cell, _of_suite(source, cell, n), _BOUNDS)
 

@@ -238,7 +238,7 @@ def _gpu_types(source: Source) -> list[Candidate]:
     missing = sum(device in left_out for device in source.neusight.column("device"))
     return [
         Candidate("device types among all configurations", len(types), True),
-        Candidate("device types, forms of one chip counted once", len(chips)),
+        Candidate("device types, with the forms of one chip counted once", len(chips)),
         Candidate(
             f"device types listed in Table 6; without {' and '.join(left_out)}, whose {missing} "
             "configurations are among the 146",
@@ -429,20 +429,21 @@ def _composition(source: Source) -> Iterator[Candidate]:
         gaps[device, str(group.column("mode")[0])] = 1 - total / group.measured
     means = [float(gap.mean()) for gap in gaps.values()]
     yield Candidate(
-        "measured end-to-end time minus the measured operators, as a share of it, mean by device "
-        f"and mode ({len(means)} groups)",
+        "measured end-to-end time minus the sum of the measured operators, as a share of the "
+        f"end-to-end time, mean by device and mode ({len(means)} groups)",
         _ends(means),
         stated=True,
     )
     sizes = [float(np.abs(gap).mean()) for gap in gaps.values()]
-    yield from _both_ways("the same, mean of its size without sign", _ends(sizes))
+    yield from _both_ways("the same, mean of the absolute values", _ends(sizes))
     kernel = [source.number("error_by_level", "kernel, NeuSight", end) for end in ("low", "high")]
     model = [
         source.number("error_by_level", "model, NeuSight, extrapolated", end)
         for end in ("low", "high")
     ]
     yield Candidate(
-        "printed model-level range minus printed kernel-level range, end by end",
+        "each end of the printed model-level range minus the same end of the printed "
+        "kernel-level range",
         (model[0] - kernel[0], model[1] - kernel[1]),
     )
 
@@ -454,8 +455,8 @@ NEUSIGHT_RANGES: Mapping[tuple[str, str], tuple[_Rules, str]] = {
         "kernel error range on datacentre GPUs, high",
     ): (
         _kernel,
-        "The embedded table holds sums of operators, not single operators. If signs differ, the "
-        "error of a sum is smaller than that of its terms.",
+        "The embedded table holds sums of operators, not single operators. If the errors of the "
+        "operators differ in sign, the sum has a smaller error than the operators.",
     ),
     ("model-level error range, low", "model-level error range, high"): (
         _model,
@@ -511,7 +512,10 @@ def _claimed(level: str) -> tuple[list[Candidate], str]:
             if ends[0] < ends[1]
         ),
     ]
-    return candidates, "The survey calls the range representative of the papers, but names none."
+    return (
+        candidates,
+        "The survey calls the range representative of the papers, but names no paper.",
+    )
 
 
 _NEUSIGHT_ROWS: Mapping[str, _Rules] = {
@@ -550,7 +554,6 @@ def _launch(source: Source, cells: Sequence[PrintedCell]) -> Iterator[Cell]:
         yield no_data(
             cell,
             "Needs a trace with launch times. The artifact measures operators one by one; the "
-            "rest of "
-            f"the end-to-end time is {low:.1f} to {high:.1f} us per operator (middle half of "
-            f"{part.n} configurations).",
+            f"rest of the end-to-end time comes to {low:.1f} to {high:.1f} us per operator "
+            f"(middle half of {part.n} configurations).",
         )

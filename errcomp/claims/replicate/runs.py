@@ -54,11 +54,14 @@ def _overhead(source: Source, cell: PrintedCell) -> Cell:
         return judge(cell, [Candidate(rule, exposed / wall, stated=True)])
     compute = source.need("ASTRA-sim", _log("ResNet-50, 8 GPUs"), "compute time")
     printed = source.number("table7_astrasim", cell.row, "cycles")
-    rule = "printed cycles over themselves plus the compute time of the 4 and 8 GPU logs"
+    rule = (
+        "printed cycles, divided by the sum of printed cycles and the compute time in the "
+        "logs of 4 and 8 GPUs"
+    )
     return judge(
         cell,
         [Candidate(rule, printed / (printed + compute))],
-        "There is no log of this run; the compute time is the same in both others. "
+        "There is no log of this run; the logs of the other two runs have the same compute time. "
         "Computed from a printed figure.",
     )
 
@@ -76,7 +79,9 @@ def _ratio(source: Source, cell: PrintedCell) -> Candidate:
         eight, four = (cycles(f"ResNet-50 data parallel, {n} GPUs") for n in (8, 4))
         return Candidate("cycles at 8 GPUs over cycles at 4", eight / four, stated=True)
     return Candidate(
-        "cycles over those of all-reduce", cycles(cell.row) / cycles(_ALL_REDUCE), stated=True
+        "cycles divided by the cycles of all-reduce",
+        cycles(cell.row) / cycles(_ALL_REDUCE),
+        stated=True,
     )
 
 
@@ -156,7 +161,7 @@ def _difference(source: Source) -> list[Candidate]:
     return [
         Candidate("difference of the means over the mean of vLLM", below["vllm"], stated=True),
         Candidate(
-            "difference of the means, each rounded as printed first, over the mean of vLLM",
+            "difference between the means, each first rounded as printed, over the mean of vLLM",
             1 - sarathi / vllm,
         ),
         Candidate("other base: difference of the means over the mean of Sarathi", below["sarathi"]),
@@ -172,9 +177,9 @@ def same_load(source: Source) -> str:
     sarathi = source.need("VIDUR", "sarathi", "E2E latency")
     same = source.need("VIDUR", first, "requests as long as those of sarathi", "count")
     return (
-        f"The two runs differ in load: Sarathi served only the first {shared:g} requests of vLLM's "
-        f"run, which are shorter ({same:g} have equal length in both runs). On those {shared:g} "
-        f"its mean is {100 * (1 - sarathi / vllm):.1f} % lower."
+        f"The two runs differ in load: Sarathi served only the first {shared:g} requests of "
+        f"vLLM's run, which are shorter ({same:g} have equal length in both runs). On those "
+        f"{shared:g} requests Sarathi's mean is {100 * (1 - sarathi / vllm):.1f} % lower."
     )
 
 
@@ -224,9 +229,9 @@ def _example(source: Source) -> str:
     total = source.need("Timeloop", _EXAMPLE, "energy per MAC", "Total")
     conv1 = source.number(_TABLE, "MACs", "value")
     return (
-        f"The example of the design ({macs:,.0f} MACs, not {conv1:,.0f}) needs {total:.2f} fJ per "
-        "MAC, 5500 when rounded to two digits. Times the MACs of this layer, that is "
-        f"{1e-9 * total * conv1:.2f} uJ."
+        f"The example of the design ({macs:,.0f} MACs, not {conv1:,.0f}) needs {total:.2f} fJ "
+        "per MAC, 5500 when rounded to two digits. Multiplied by the MACs of this layer, this "
+        f"is {1e-9 * total * conv1:.2f} uJ."
     )
 
 
@@ -251,8 +256,12 @@ def _consistent(source: Source, cell: PrintedCell) -> list[Candidate]:
     if cell.row == "data movement to computation":
         mac, dram = printed("MAC share"), printed("DRAM share")
         return [
-            Candidate("all energy but that of the MACs, over theirs", (1 - mac) / mac, stated=True),
-            Candidate("energy of DRAM alone over that of the MACs", dram / mac),
+            Candidate(
+                "energy of everything except the MACs, over the energy of the MACs",
+                (1 - mac) / mac,
+                stated=True,
+            ),
+            Candidate("energy of DRAM alone, over the energy of the MACs", dram / mac),
         ]
     return [
         Candidate(f"ideal cycles, {other}, clock {name}", _latency(source, cell, cycles, clock))

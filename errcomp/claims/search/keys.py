@@ -361,7 +361,7 @@ def quantities(
         elif len(numbers) > MOST_NUMBERS:
             reasons[name] = f"holds {len(numbers)} different numbers: a quantity, not a key"
         elif any(0 < len(part) < len(index) for part, index in zip(stated, rows, strict=True)):
-            reasons[name] = "missing in some rows: not a key unless asked for"
+            reasons[name] = "missing in some rows: searched only if you name it"
     return reasons
 
 

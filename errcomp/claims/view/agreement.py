@@ -326,8 +326,8 @@ def _uneven(table: Pairs) -> list[str]:
         return []
     smallest, share = (finding.caveat.evidence[k] for k in ("n_smallest", "share_of_error"))
     return [
-        f"the smallest {smallest:,} make up {_text.share(share)} of the MAPE: the limits are too "
-        "wide for large ones"
+        f"the smallest {smallest:,} quantities make up {_text.share(share)} of the MAPE: the "
+        "limits are too wide for large quantities"
     ]
 
 

@@ -190,7 +190,11 @@ def _written_caveats(row: AuditRow) -> Cell:
     more = _advice(row.caveats, bool(row.cluster))
     if row.verdict.claim is not None:
         averages = could_hold_as(row.verdict, row.figures)
-        also = f" The {spoken(averages)} of the same pairs is consistent." if averages else ""
+        also = (
+            f" The {spoken(averages)} of the same pairs is consistent with the claim."
+            if averages
+            else ""
+        )
         more.insert(0, Advice(_capitalised(row.verdict), f"{row.verdict.reason}{also}"))
     n = len(row.caveats)
     about = f"{n} caveat{'' if n == 1 else 's'}"
@@ -351,10 +355,15 @@ def _joint_notes(result: Audit) -> list[str]:
     verdicts = [*(row.verdict for row in result.rows if row.key), *result.claims]
     if not any(verdict.jointly for verdict in verdicts):
         return []
-    note = f"{result.judged_together} claims are checked, each at {100 * result.level:g} %."
+    note = (
+        f"{result.judged_together} claims are checked, each at {100 * result.level:g} % confidence."
+    )
     brackets = brackets_note(result, verdicts)
     if not brackets and any(verdict.word in ("overstated", "understated") for verdict in verdicts):
-        brackets = "Every over- or understated claim stays so after correcting for their number."
+        brackets = (
+            "All verdicts of over- and understated remain after correcting for the number of "
+            "claims."
+        )
     return [f"{note} {brackets}".rstrip()]
 
 
@@ -375,8 +384,8 @@ def _undecided_notes(result: Audit) -> list[str]:
     if named:
         notes.append(
             f"{', '.join(named)}: compared with the mean, as the name MAPE says. The source does "
-            "not say how it averaged; another average of the same pairs is consistent with the "
-            "claim."
+            "not say which average it used; another average of the same pairs is consistent "
+            "with the claim."
         )
     for row in result.rows:
         claim, averages = row.verdict.claim, [a for a in row.verdict.agreeing if a != "mean"]
@@ -475,7 +484,7 @@ def _advice(caveats: Sequence[Caveat], by_cluster: bool = False) -> list[Advice]
     if by_cluster:
         remedies["clustered"] = (
             "Done here: the intervals marked ‡ resample whole clusters. Quote the number of "
-            "clusters beside that of the pairs."
+            "clusters beside the number of pairs."
         )
     return [
         Advice(caveat_text(c.code, known[c.code].title), c.message, remedies[c.code])

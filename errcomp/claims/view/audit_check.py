@@ -173,7 +173,9 @@ def _sentence(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> str:
         decided = sum(claim.word != "not verifiable" for claim in judged)
         if not decided:
             return f"Nothing could be checked: the pairs cannot decide any of {n}."
-        return f"Pass: none of {n} was found wrong; the pairs could decide {decided}."
+        if len(judged) == 1:
+            return "Pass: the claim was not found wrong."
+        return f"Pass: none of {n} was found wrong; the pairs could decide {decided} of them."
     parts = []
     for word in dict.fromkeys(claim.word for claim in failed):
         names = [claim.name for claim in failed if claim.word == word]
@@ -224,7 +226,7 @@ def _what_to_do(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> list[st
     if "overstated" in words:
         lines.append(
             "Overstated: find what changed in the predictor or in the measurements. Or quote the "
-            "recomputed error with its interval, and say which runs it is about."
+            "recomputed error with its interval, and say which runs that error is about."
         )
     if "understated" in words:
         lines.append("Understated: the predictor is better than claimed. Quote the new error.")
@@ -269,7 +271,7 @@ def _footer(result: Audit, judged: Sequence[_Judged]) -> list[str]:
             f"verdicts together hold at {percent}."
         )
     alarms = f"{100 * (1 - result.level):g} %"
-    text += f" If all claims were true, this would fail in at most {alarms} of audits."
+    text += f" If all claims were true, this check would fail in at most {alarms} of audits."
     if not result.cluster_keys:
         text += f" {INDEPENDENT}"
     return [line(" ".join([text, *stayed(result)]))]

@@ -310,11 +310,11 @@ def _notes(full: _Cells, cells: _Cells, table: Pairs, rows: str, columns: str) -
     ):
         if len(many) > len(some):
             notes.append(
-                f"{len(many) - len(some):,} values of {_text.shorten(name)} with the fewest pairs "
-                "not drawn"
+                f"not drawn: {len(many) - len(some):,} values of {_text.shorten(name)} with the "
+                "fewest pairs"
             )
     if len(cells.columns) > _ROOMY:
         large = " (k: thousand)" if np.nanmax(cells.mape, initial=0.0) >= _THOUSANDS else ""
         n = ", n" if len(cells.columns) <= _NARROW else ""
-        notes.append(f"in a cell: MAPE in %{large}{n}")
+        notes.append(f"each cell: MAPE in %{large}{n}")
     return notes

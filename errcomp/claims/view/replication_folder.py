@@ -155,7 +155,7 @@ def _index(
     yield from (_HEADING, "")
     yield f"{sum(counts.values())} printed cells: {summary}."
     yield from ("", "A cell is reproduced if it prints the same under the rule that the survey")
-    yield "states or implies. The rule of every other cell is in its table. No cell is left out."
+    yield "states or implies. The tables name the rule of every other cell. No cell is left out."
     yield from ("", "## Tables", "")
     yield from _grid(["Table", "Files"], _linked(tables, _SUFFIXES))
     yield from ("", "## Figures", "")

@@ -52,8 +52,8 @@ def _table(result: SearchResult) -> Table:
     published = ", ".join(f"{t} {f.text}".strip() for t, f in result.figures.items())
     notes = [
         result.conclusion,
-        "By chance: average number of matches this simple for unrelated figures, drawn as near to "
-        "those of the whole table as these.",
+        "By chance: average number of matches this simple for unrelated figures that lie as near "
+        "to the values of the whole table as the published figures do.",
         *_left_out(result),
     ]
     return Table(
@@ -72,7 +72,7 @@ def _left_out(result: SearchResult) -> list[str]:
     rows = ", ".join(f"{n} of {tool}" for tool, n in left_out.items())
     notes = [
         f"Only the {result.searched['configurations']} configurations common to all tools were "
-        f"searched; left out: {rows}."
+        f"searched; rows left out: {rows}."
     ]
     for tool, n in result.in_first_subset.items():
         shared = result.matches[0].n

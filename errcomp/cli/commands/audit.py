@@ -38,10 +38,10 @@ EXAMPLES = {
 
 _VERDICTS = ("overstated", "understated", "not verifiable")
 _FAIL_ON = (
-    "exit with 1 on this verdict: overstated, understated or not verifiable; may be repeated. "
-    "Claims about several groups are corrected for their number, so that many true claims do not "
-    "fail by chance. Without --fail-on the exit code is 0, and the files of --junit and --markdown "
-    "report overstated claims as failures"
+    "exit with 1 if a claim has this verdict: overstated, understated or not verifiable; may be "
+    "repeated. Verdicts are corrected for the number of claims, so that many true claims do not "
+    "fail by chance. Without --fail-on the exit code is 0, and the files of --junit and "
+    "--markdown report overstated claims as failures"
 )
 
 
@@ -75,14 +75,14 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--aggregation",
         choices=("mean", "median", "geometric mean", "weighted", "total"),
-        help="how --claim was averaged: mean for a MAPE (total: the error of a sum, or of a "
-        "difference of means). Omit it if the source does not say: the claim then counts as wrong "
-        "only if it is wrong under every average",
+        help="how --claim was averaged: mean for a MAPE; total for the error of a sum, or of a "
+        "difference between means. Omit this option if the source does not say: the claim "
+        "then counts as wrong only if it is wrong under every average",
     )
     parser.add_argument(
         "--metric",
         choices=("error", "MAE", "correlation", "R2", "Kendall tau", "share within 10%"),
-        help="metric of --claim (default: error). A correlation is Pearson's; an MAE is in the "
+        help="metric of --claim (default: error). correlation is Pearson's; MAE is in the "
         "table's unit",
     )
     add_interval_arguments(parser)

@@ -99,17 +99,17 @@ def build(parser: Parser) -> None:
     fit.add_argument("--json", action="store_true", help="print one JSON document on stdout")
     add_figure_argument(
         fit,
-        "draw overhead (its posterior per device) or posterior (the predictive distribution) to a "
-        "png, svg or pdf; may be repeated",
+        "draw overhead (the posterior of the overhead, per device) or posterior (the predictive "
+        "distribution) to a png, svg or pdf; may be repeated",
     )
     fit.set_defaults(run=_fit, output=None)
 
     judge = actions.add_parser(
         "evaluate",
         help="errors and bands on held-out models, devices and vendors",
-        description="Fit again without each held-out group, and evaluate the predictions for that "
-        "group: errors with intervals, bands, and the error of the most confident predictions. All "
-        "tuning happens inside each fit.",
+        description="Hold out each group in turn, fit to the others, and evaluate the "
+        "predictions for the held-out group: errors with intervals, bands, and the "
+        "error of the most confident predictions. All tuning happens inside each fit.",
     )
     _add_table(judge)
     judge.add_argument(
@@ -133,8 +133,9 @@ def build(parser: Parser) -> None:
     show = actions.add_parser(
         "show",
         help="what a model file was fitted to, when, and how its bands were calibrated",
-        description="What a model file was fitted to, when and with which versions, the ranges of "
-        "its features, how its bands were calibrated, and the overhead per launch.",
+        description="Show what a model file was fitted to, when and with which versions; the "
+        "ranges of the features; how the bands were calibrated; and the overhead per "
+        "launch.",
     )
     show.add_argument("model", type=Path, metavar="MODEL", help="the model file")
     add_output_arguments(show)
@@ -177,8 +178,8 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "--task",
         choices=_TASKS,
         default=_TASKS[0],
-        help="composition: correct the sum of measured kernels (default); prediction: correct the "
-        "sum of predicted kernels",
+        help="what to correct: composition, the sum of measured kernels (default); or "
+        "prediction, the sum of predicted kernels",
     )
     parser.add_argument(
         "--estimator",
@@ -187,7 +188,9 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         help=_estimators_help(),
     )
     parser.add_argument(
-        "--runs", metavar="FILE", help="measured times of the runs, if TABLE lacks them"
+        "--runs",
+        metavar="FILE",
+        help="file with the measured times of the runs, if PATH lacks them",
     )
     parser.add_argument("--seed", type=seed, default=0, help="default: 0")
     add_kernel_arguments(parser)

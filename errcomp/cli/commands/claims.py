@@ -77,7 +77,7 @@ def build(parser: Parser) -> None:
         help="only subsets defined by these keys, e.g. device,model (default: all keys)",
     )
     search.add_argument(
-        "--top", type=count, default=10, metavar="N", help="number of matches shown (default: 10)"
+        "--top", type=count, default=10, metavar="N", help="number of matches to show (default: 10)"
     )
     search.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
     add_output_arguments(search)

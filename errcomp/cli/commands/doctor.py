@@ -171,12 +171,12 @@ def _environment() -> Iterator[Finding]:
     note = (
         ""
         if unicode
-        else "characters outside this encoding print as escapes; PYTHONIOENCODING=utf-8 helps"
+        else "other characters are printed as escapes; to print them, set PYTHONIOENCODING=utf-8"
     )
     yield Finding("environment", "output encoding", encoding, note=note)
     if sys.stdout is not None and sys.stdout.isatty():
         width = shutil.get_terminal_size().columns
-        note = "" if width >= 100 else "tables are up to 100 columns wide"
+        note = "" if width >= 100 else "tables are up to 100 characters wide"
         yield Finding("environment", "terminal width", str(width), note=note)
     else:
         yield Finding("environment", "terminal width", "no terminal")

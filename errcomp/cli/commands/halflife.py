@@ -66,9 +66,11 @@ def build(parser: Parser) -> None:
     fit = actions.add_parser(
         "fit",
         help="half-lives by several methods, with intervals, and the releases responsible",
-        description="Estimate half-lives from validations under successive versions: time to "
-        "doubling over series (nonparametric, and under three laws), the course of the error, and "
-        "the drift variogram. Also find the steps, and the release of each.",
+        description="Estimate half-lives from validations under successive versions, from three "
+        "sources: the time until the error of each series doubles (nonparametric, "
+        "and under three parametric laws), the course of the error, and the drift "
+        "variogram. Also find steps in the error, and the release at which each "
+        "occurred.",
     )
     fit.add_argument("history", metavar="HISTORY", help=_HISTORY)
     fit.add_argument(
@@ -113,7 +115,8 @@ def build(parser: Parser) -> None:
     gate.add_argument(
         "--recalibrate",
         action="store_true",
-        help="also fit correction factors since the last step, and compare old and new",
+        help="also fit correction factors to the validations since the last step, and compare "
+        "the errors without and with them",
     )
     _add_reading(gate)
     add_check_arguments(gate)
@@ -123,8 +126,9 @@ def build(parser: Parser) -> None:
     show = actions.add_parser(
         "show",
         help="an embedded study of half-lives",
-        description="Half-lives of an embedded study: ort: small networks under every release of "
-        "ONNX Runtime from 1.15 to 1.31, compared with a model frozen at the first.",
+        description="Half-lives of an embedded study. The study ort: small networks under every "
+        "release of ONNX Runtime from 1.15 to 1.31, compared with a model frozen at "
+        "the first release.",
     )
     show.add_argument("name", choices=tuple(STUDIES), help="which study")
     add_output_arguments(show)
@@ -134,10 +138,11 @@ def build(parser: Parser) -> None:
 def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
     parser = actions.add_parser(
         "forecast",
-        help="probability that a model keeps its promised error, now and ahead",
-        description="Forecast the probability that a model's error is within its promise, now and "
-        "some releases or months ahead, and when it drops below a level. Three forecasts: from the "
-        "series that stayed within, from the drift, and from the steps of the history.",
+        help="probability that a model's error stays within its promise, now and later",
+        description="Forecast the probability that a model's error is within its promise, now "
+        "and some releases or months ahead, and when that probability drops below a "
+        "level. Three forecasts: from the series that stayed within the promise, "
+        "from the drift, and from the steps in the history.",
     )
     parser.add_argument("history", metavar="HISTORY", help=_HISTORY)
     parser.add_argument("--by", metavar="KEYS", help="keys to group series by, e.g. level")
@@ -157,7 +162,8 @@ def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="releases since the calibration (default: 0, calibrated at the last version)",
+        help="releases since the calibration (default: 0; the model was calibrated at the "
+        "last version)",
     )
     parser.add_argument(
         "--seed", type=seed, default=0, help="seed of the random draws (default: 0)"

@@ -45,7 +45,7 @@ def build(parser: Parser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     add = actions.add_parser(
         "add",
-        help="add a table of validations: all of it or none",
+        help="add a table of validations: all rows or none",
         description="Add the validations of a table to a store: all of them, or none if one is "
         "refused. The first addition creates the store.",
     )

@@ -46,8 +46,8 @@ def build(parser: Parser) -> None:
         "path",
         nargs="+",
         metavar="[FORMAT] PATH",
-        help="file, folder, zip or tar archive; put the format or tool before it if its content "
-        "does not show which it is (see: errcomp readers)",
+        help="file, folder, zip or tar archive; put the name of its format or tool before it if "
+        "errcomp cannot recognise its content (see: errcomp readers)",
     )
     add_target_argument(parser)
     parser.add_argument(
@@ -145,7 +145,7 @@ def _write_graph(path: Path, output: Output) -> None:
         raise InputError(f"{path}: a graph is written as JSON. Name a file that ends in .json.")
     if output.graph is None:
         raise InputError(
-            f"{output.name}: has no graph: only traces of a single run record dependencies."
+            f"{output.name} has no graph: only traces of a single run record dependencies."
         )
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(output.graph()) + "\n", encoding="utf-8")

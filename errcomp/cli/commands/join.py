@@ -42,14 +42,16 @@ def build(parser: Parser) -> None:
         "--on",
         required=True,
         metavar="KEY[=OTHER],…",
-        help="keys that must agree; layer=layer_id if the measurements call it layer_id",
+        help="keys that must agree; write layer=layer_id if the column is named layer_id in "
+        "the measurements",
     )
     parser.add_argument(
         "--match",
         choices=("keys", "order", "name"),
         default="keys",
-        help="keys: equal values (default); order: rows with equal keys, in their order; name: "
-        "names demangled, without arguments and numbers",
+        help="how rows are matched: keys, by equal values (default); order, by equal keys and "
+        "then by position; name, by kernel names that are demangled and stripped of "
+        "arguments and numbers",
     )
     parser.add_argument("--by", action=Renamed, today="--match", choices=("keys", "order", "name"))
     parser.add_argument(

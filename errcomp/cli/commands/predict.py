@@ -24,9 +24,10 @@ EXAMPLES = {
 def build(parser: Parser) -> None:
     """Add ``predict``."""
     parser.description = (
-        "Predict the end-to-end time of each run from its kernels and a model that "
-        "`errcomp calibrate fit` wrote. Runs unlike those of the fit get a warning. Runs on an "
-        "unknown device are predicted from all devices, with the band of an unknown device."
+        "Predict the end-to-end time of each run from its kernels and a model that `errcomp "
+        "calibrate fit` wrote. A run unlike those that the model was fitted to gets a warning. A "
+        "run on an unknown device is predicted from all devices, with the band for unknown "
+        "devices."
     )
     parser.add_argument(
         "table",

@@ -49,23 +49,23 @@ _EMBEDDED = "neusight-kernels"
 _DRAWS = 16_384
 _KINDS = ("log-ratio", "relative", "absolute")
 _FAIL_ON = (
-    "exit with 1 when bands are too narrow: with the first assumption (--correlation), the 95 %% "
-    "interval of the coverage of the 90 %% band is below 90 %%. Other levels, other assumptions "
-    "and bands that are too wide do not fail"
+    "exit with 1 when bands are too narrow: under the first assumption of --correlation, the "
+    "whole 95 %% interval of the 90 %% band's coverage is below 90 %%. Only this level and this "
+    "assumption are tested; bands that are too wide do not fail"
 )
 _CORRELATION_HELP = (
-    "assumptions about the correlation of kernel errors, separated by commas, the main one first; "
-    "each is one of estimated, independent, repeats, classes, devices, comonotonic, matrix, "
-    "unknown; classes=0.3 sets the correlation within a class"
+    "assumptions about the correlation of kernel errors, separated by commas, with the main one "
+    "first. Choose from: estimated, independent, repeats, classes, devices, comonotonic, matrix, "
+    "unknown. classes=0.3 sets the correlation within a class"
 )
 
 
 def build(parser: Parser) -> None:
     """Add ``propagate`` and its ``validate``."""
     parser.description = (
-        "Compute the error of a run's time from the errors of its kernels, under every assumption "
-        "on their correlation. `errcomp propagate validate [TABLE]` compares such bands with "
-        "measured totals."
+        "Compute the error of a run's time from the errors of its kernels, under several "
+        "assumptions about the correlation of those errors. `errcomp propagate validate [TABLE]` "
+        "compares the resulting bands with measured totals."
     )
     parser.add_argument(
         "table",
@@ -102,7 +102,7 @@ def build(parser: Parser) -> None:
     check.add_argument(
         "--leave-out",
         metavar="KEY",
-        help="fit without each value of this key in turn (default: device)",
+        help="hold out each value of this key in turn (default: device)",
     )
     check.add_argument(
         "--test", metavar="TABLE", help="with --train: the runs to test the bands on"
@@ -240,7 +240,10 @@ def _validate(args: argparse.Namespace, inputs: Sequence[Path | str | None]) -> 
     assume = _assumptions(args)
     with_pit = [assumption.name for assumption in assume or () if assumption.name != "unknown"]
     if assume and not with_pit and "pit" in [name for name, _ in figures]:
-        raise InputError("bounds have no distribution to draw: --figure pit needs an assumption")
+        raise InputError(
+            "the assumption unknown gives bounds, which have no distribution: --figure pit "
+            "needs another assumption"
+        )
     kernels = load_kernels(args, args.test or args.rest or _EMBEDDED)
     errors = None
     if args.train is not None:
@@ -274,7 +277,7 @@ def _errors(args: argparse.Namespace) -> ErrorModel | None:
 
     given = [name for name in ("train", "errors", "spread") if getattr(args, name) is not None]
     if len(given) > 1:
-        raise InputError(f"give the errors in one way, got --{' and --'.join(given)}")
+        raise InputError(f"give the errors in one way only, got --{' and --'.join(given)}")
     if args.bias is not None and args.spread is None:
         raise InputError("--bias needs --spread; to set both by class, use --errors FILE")
     if args.train is not None:
@@ -338,7 +341,7 @@ def _correlation_of(path: Path | None) -> Correlation:
             matrix = np.loadtxt(path, delimiter=",", ndmin=2)
     except ValueError as error:
         raise InputError(
-            f"{path}: not a table of numbers separated by commas without header ({error})"
+            f"{path} must hold numbers separated by commas, without a header ({error})"
         ) from None
     try:
         return correlation("matrix", matrix=matrix)

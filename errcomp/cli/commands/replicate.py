@@ -33,8 +33,9 @@ def build(parser: Parser) -> None:
         parser,
         target=_place,
         metavar="FILE|FOLDER",
-        about="also write to FILE, by suffix as in other commands, or to FOLDER (it exists, or its "
-        "name has no suffix): every table as csv, md and tex, figures as svg and png, and an index",
+        about="also write to FILE, in the format of its suffix as in other commands, or to "
+        "FOLDER (an existing folder, or a name without a suffix). A folder gets every "
+        "table as csv, md and tex, the figures as svg and png, and an index",
     )
     parser.set_defaults(run=run)
 

@@ -153,11 +153,15 @@ def small_sample(label: str, row: tuple[float, ...], sample: Sample) -> tuple[Ca
     if rare and (start is None or sample.units < start):
         at, share = _lowest_from(rare, sample)
         evidence["rare_coverage"] = share
-        rest = "" if start is None else f" With {start} pairs or more they cover in about 90 %."
+        rest = (
+            ""
+            if start is None
+            else f" With {start} pairs or more they cover it in about 90 % of samples."
+        )
         evidence["message"] += (
-            " If one run in five fails, or a few errors are ten times the others, they cover in as "
-            f"few as {100 * share:.0f} % of samples of {at} pairs or more, because few pairs "
-            f"seldom show such errors.{rest}"
+            " If one run in five fails, or a few errors are ten times the others, they cover it "
+            f"in as few as {100 * share:.0f} % of samples of {at} pairs or more, because few "
+            f"pairs seldom show such errors.{rest}"
         )
     if not evidence["message"]:
         return ()
@@ -175,9 +179,10 @@ def _below_nominal(label: str, row: tuple[float, ...], sample: Sample) -> dict[s
     if start is not None and sample.units >= start:
         return evidence
     rest = (
-        f"no tested number, up to {sample.sizes[: len(row)][-1]:,}, reaches {100 * NOMINAL:.0f} %"
+        f"no tested number, up to {sample.sizes[: len(row)][-1]:,}, reaches "
+        f"{100 * NOMINAL:.0f} % coverage"
         if start is None
-        else f"with {start} {sample.word} or more, in about {100 * NOMINAL:.0f} %"
+        else f"with {start} {sample.word} or more, they cover it in about {100 * NOMINAL:.0f} %"
     )
     evidence["message"] = (
         f" Nominal 95 % intervals of {label} cover the truth in as few as {100 * share:.0f} % of "

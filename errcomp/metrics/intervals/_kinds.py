@@ -128,7 +128,9 @@ def of_means(name: str, ask: Request, n: int, prepare: Callable[[], _smooth.Smoo
     if method not in BOOTSTRAPS:
         bounds, words = _smooth.log_t(figure, ask.level), method
     elif len(figure.r) == 0:
-        return Interval(f"no interval: {method} resamples one key, and {ask.drawn.words} cross")
+        return Interval(
+            f"no interval: {method} can resample only one key, and {ask.drawn.words} are crossed"
+        )
     else:
         bounds, words = _resampled(figure, ask), f"{method}, {ask.resamples} resamples"
     words += f", {ask.drawn.words}" if ask.drawn.words else ""
@@ -152,7 +154,10 @@ def undecided(figure: _smooth.Smooth, n: int, drawn: Dependence) -> str:
     freedom = min(spread.freedom for spread in figure.spreads)
     if freedom < _smooth.FEWEST_FREEDOM:
         units = drawn.words or f"{n:,} pairs"
-        return f"no interval: one of {units} holds nearly all pairs, too little about others"
+        return (
+            f"no interval: one of {units} holds nearly all pairs, and the other pairs say "
+            "too little"
+        )
     return ""
 
 

@@ -346,13 +346,16 @@ def correlation_bounds(
     if not size(whole) < 1 - _ROUNDING:
         return "no interval: predictions and measurements agree in all pairs (up to a scale)"
     if not all(size(value) < 1 - _ROUNDING for value in without.tolist()):
-        return f"no interval: one {word} determines it; the others agree, or do not vary"
+        return (
+            f"no interval: one {word} determines the metric; in the others, predictions and "
+            "measurements agree or do not vary"
+        )
     z = float(_transformed(name, np.asarray(whole)))
     half = _half_width(_transformed(name, without), level)
     if half > WIDEST:
         return (
-            f"no interval: too few {word}s determine it; 1 minus the correlation could be more "
-            f"than {10 * round(math.exp(2 * WIDEST) / 10)} times as large, or as small"
+            f"no interval: too few {word}s determine the metric; 1 minus the correlation could "
+            f"be more than {10 * round(math.exp(2 * WIDEST) / 10)} times as large, or as small"
         )
     loss = _lost_to_unseen(name, z, units, level)
     below, above = math.hypot(half, loss), half

@@ -118,11 +118,11 @@ def test_the_relative_difference_has_two_bases(found):
     second = found.cell("table8_vidur", "E2E lower under Sarathi, second edition", "sarathi")
     first = found.cell("table8_vidur", "E2E lower under Sarathi, first edition", "sarathi")
     assert (second.printed, second.status) == ("10.7%", A)
-    assert "rounded as printed first" in second.rule
+    assert "first rounded as printed" in second.rule
     assert (first.printed, first.status, first.edition) == ("12.2%", A, "first")
     assert "other base" in first.rule
     # Neither compares like with like.
-    assert "On those 50 its mean is 2.0 % lower" in first.note
+    assert "On those 50 requests Sarathi's mean is 2.0 % lower" in first.note
 
 
 @pytest.mark.parametrize(

@@ -43,8 +43,8 @@ def with_words(audit: Audit, word: Word, jointly: Word) -> Audit:
 
 def test_groups_and_claims_about_all_pairs_are_counted_and_named(judged: Audit) -> None:
     assert said(judged) == (
-        "3 claims are checked, each at 95 %. Every over- or understated claim stays so after "
-        "correcting for their number."
+        "3 claims are checked, each at 95 % confidence. All verdicts of over- and understated "
+        "remain after correcting for the number of claims."
     )
     assert words(judged) == ["overstated"] * 3
 
@@ -54,8 +54,8 @@ def test_verdicts_that_hold_only_alone_stand_in_brackets(judged: Audit, word: Wo
     lost = with_words(judged, word, "consistent")
     assert words(lost) == [f"({word})", "overstated", "overstated"]
     assert said(lost) == (
-        "3 claims are checked, each at 95 %. In brackets: not significant after correcting for "
-        "3 claims."
+        "3 claims are checked, each at 95 % confidence. A verdict in (brackets) is not significant "
+        "after correcting for 3 claims."
     )
     assert words(with_words(judged, word, word))[0] == word
 
@@ -64,7 +64,7 @@ def test_no_claim_that_is_decided_needs_no_word_of_all_together(judged: Audit) -
     verdict = replace(judged.claims[0], word="consistent", jointly="consistent")
     rows = tuple(replace(row, verdict=verdict) for row in judged.rows)
     even = replace(judged, rows=rows, claims=(verdict,))
-    assert said(even) == "3 claims are checked, each at 95 %."
+    assert said(even) == "3 claims are checked, each at 95 % confidence."
 
 
 def test_a_claim_that_is_wrong_only_alone_is_told_so(judged: Audit) -> None:

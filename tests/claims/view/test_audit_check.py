@@ -93,7 +93,7 @@ def test_groups_fail_only_where_the_claim_fails_for_all_together(mixed):
     assert outcomes(report)["device=B"] == "passed"
     assert "| device=B | 12 | 5 % |" in report.markdown
     assert "| (overstated) |" in report.markdown
-    note = "In brackets: not significant after correcting for 4 claims."
+    note = "A verdict in (brackets) is not significant after correcting for 4 claims."
     assert note in report.markdown.splitlines()
     assert "n brackets" not in report_audit(mixed).markdown
     # It stands between what failed and what is consistent by itself.
@@ -150,15 +150,15 @@ def test_summary(mixed):
     assert few in text
     assert len(lines) < 60
     assert "4 claims are checked at 98.75 % each, so that all verdicts together hold" in text
-    assert "If all claims were true, this would fail in at most 5 % of audits." in text
+    assert "If all claims were true, this check would fail in at most 5 % of audits." in text
 
 
 def test_summary_of_a_pass():
     claim = user_claim("5%", aggregation="mean")
     report = report_audit(audit(pairs({"A": SMALL}), claims=[claim], by=[], resamples=999))
-    assert report.verdict == "Pass: none of 1 claim was found wrong; the pairs could decide 1."
+    assert report.verdict == "Pass: the claim was not found wrong."
     assert "What to do: nothing." in report.markdown
-    assert "Checked at 95 %. If all claims were true, this would fail in at most 5 %" in (
+    assert "Checked at 95 %. If all claims were true, this check would fail in at most 5 %" in (
         report.markdown
     )
 

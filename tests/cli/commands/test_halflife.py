@@ -241,7 +241,7 @@ def test_the_study_says_what_moved(run: Run) -> None:
     assert "1.30.0" in skip
     # One sign everywhere: predicted over measured, as in the table of steps.
     assert "-72.4 %" in skip
-    assert "above 0 the measured time fell (faster)" in " ".join(done.out.split())
+    assert "above 0, the measured time fell (a speed-up)" in " ".join(done.out.split())
     steps = done.out[done.out.index("Steps: which release") :].splitlines()
     assert any("SkipLayerNormalization" in line and "-7" in line for line in steps)
     document = run("halflife", "show", "ort", "--json").json
@@ -384,7 +384,7 @@ def test_steps_are_sorted_as_the_note_says(run: Run, tmp_path: Path) -> None:
     steps = done.out[done.out.index("Steps: which release") :].splitlines()
     first = [line.split()[0] for line in steps if line.startswith("1.")]
     assert first[:2] == ["1.6", "1.3"]
-    assert "Sorted by size: |log change| times the root of the number of series" in " ".join(steps)
+    assert "Sorted by |log change| times the square root of the number of series" in " ".join(steps)
 
 
 def test_the_table_says_which_error_at_calibration_it_has(run: Run, tmp_path: Path) -> None:

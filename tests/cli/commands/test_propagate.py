@@ -391,7 +391,7 @@ BAD = [
     (("k", "--correlation", "classes=0.1,classes=0.2"), "assumption 'classes' is given twice"),
     (("k", "--correlation", "classes=much"), "--correlation classes=much: 'much' is not a number"),
     (("k", "--correlation", "classes=1.5"), "must be between 0 and 1, got 1.5"),
-    (("k", "--correlation", "independent=0.5"), "independent takes no correlation, got 0.5"),
+    (("k", "--correlation", "independent=0.5"), "assumption 'independent' takes no correlation, got 0.5"),
     (("k", "--spread", "0.1", "--correlation", "estimated"), "needs an error model"),
     (("k", "--spread=-0.1"), "spread of all classes must not be negative, got -0.1"),
     (("k", "--spread", "nan"), "spread of all classes must be a finite number, got nan"),
@@ -399,7 +399,7 @@ BAD = [
     (("k", "--spread", "10%", "--kind", "absolute"), "--spread is in per cent, but errors of"),
     (("k", "--spread", "1", "--bias", "5%", "--kind", "absolute"), "--bias is in per cent, but"),
     (("k", "--bias", "0.1"), "--bias needs --spread"),
-    (("k", "--spread", "0.1", "--train", "k"), "give the errors in one way, got --train and"),
+    (("k", "--spread", "0.1", "--train", "k"), "give the errors in one way only, got --train and"),
     (("k", "--kind", "percent"), "invalid choice: 'percent'"),
     (("k", "--seed", "-1"), "is not a seed"),
     (("k", "--draws", "1000"), "--draws needs --graph"),
@@ -407,7 +407,7 @@ BAD = [
     (("k", "--correlation", "matrix"), "--correlation matrix needs --matrix FILE"),
     (("k", "--correlation", "matrix=0.5", "--matrix", "k"), "--matrix is for --correlation"),
     (("k", "--matrix", "k"), "--matrix is for --correlation matrix"),
-    (("k", "--correlation", "matrix", "--matrix", "k"), "not a table of numbers separated by"),
+    (("k", "--correlation", "matrix", "--matrix", "k"), "must hold numbers separated by"),
     (("k", "--errors", "nothing.csv"), "nothing.csv: no such file"),
     (("k", "--graph", "nothing.json"), "nothing.json"),
     (("k", "--figure", "bands"), "--figure takes bands=FILE or budget=FILE, got 'bands'"),
@@ -504,7 +504,7 @@ def test_bad_graphs_are_named(
         ("1,0.5\n0.4,1\n", "must be symmetric"),
         ("1,0.5,0\n0.5,1,0\n0,0,1\n", "has 3 rows, but run 'a' has 2 kernels"),
         ("1,0.5\n", "must be a square matrix"),
-        ("gemm,soft\n1,0\n0,1\n", "not a table of numbers separated by commas"),
+        ("gemm,soft\n1,0\n0,1\n", "must hold numbers separated by commas, without a header"),
         ("1,nan\nnan,1\n", "must be finite"),
         ("", "must be a square matrix"),
     ],
@@ -575,7 +575,7 @@ def test_bounds_have_no_distribution_to_draw(run: Run, kernels_csv: Path) -> Non
     chosen = ("--correlation", "unknown", "--figure", "pit=a.svg")
     ran = run("propagate", "validate", kernels_csv, *chosen)
     assert ran.code == 2
-    assert "no distribution to draw" in ran.err
+    assert "bounds, which have no distribution" in ran.err
 
 
 def test_the_old_name_of_an_option_warns(run: Run, kernels_csv: Path) -> None:

@@ -108,10 +108,12 @@ def test_too_few_or_too_many(name: str, pairs: int, clusters: int | None, reason
 def test_what_one_pair_decides_has_no_interval() -> None:
     p, m = sample(20)
     p[7], m[7] = 1e3, 1.2e3
-    assert "too few pairs determine it" in str(correlation_bounds("pearson", p, m, None, 0.95))
+    assert "too few pairs determine the metric" in str(
+        correlation_bounds("pearson", p, m, None, 0.95)
+    )
     m = np.ones(20)
     m[7] = 2.0
-    assert "one pair determines it" in str(correlation_bounds("pearson", p, m, None, 0.95))
+    assert "one pair determines the metric" in str(correlation_bounds("pearson", p, m, None, 0.95))
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -80,8 +80,8 @@ class TestCaveat:
         assert caveat.code == "few-configurations"
         assert caveat.message == (
             "The interval is from 17 pairs. Nominal 95 % intervals of MAPE cover the truth in "
-            "as few as 91 % of samples of 15 pairs or more; with 50 pairs or more, in about 93 "
-            "%."
+            "as few as 91 % of samples of 15 pairs or more; with 50 pairs or more, they cover "
+            "it in about 93 %."
         )
         assert caveat.evidence == {
             "n": 17,
@@ -104,7 +104,7 @@ class TestCaveat:
         row = (0.80, 0.80, 0.80, 0.80, 0.80, 0.85, 0.85, 0.85)
         (caveat,) = small_sample("RMSE", row, Sample(3, clustered=True))
         assert caveat.code == "few-clusters"
-        assert caveat.message.endswith("no tested number, up to 40, reaches 93 %.")
+        assert caveat.message.endswith("no tested number, up to 40, reaches 93 % coverage.")
 
     def test_estimates_carry_it(self):
         rng = np.random.default_rng(0)

@@ -232,8 +232,8 @@ class TestClusters:
         alone = estimate("mape", **data)
         assert both.low <= alone.low < alone.high <= both.high
         assert estimate("mape", **data, clusters=keys, method="bca").method == (
-            "no interval: bca resamples one key, and 6 values of first key x 5 values of second "
-            "key cross"
+            "no interval: bca can resample only one key, and 6 values of first key x 5 values of "
+            "second key are crossed"
         )
 
     @pytest.mark.parametrize("name", ["within_20", "median_ape"])
@@ -274,7 +274,8 @@ class TestClusters:
         share = estimate("within_20", **data, clusters=label)
         assert (share.low, share.high) == pytest.approx((0, 1), abs=1e-3)
         assert estimate("mape", **data, clusters=label, method="log-t").method == (
-            "no interval: one of 5 clusters holds nearly all pairs, too little about others"
+            "no interval: one of 5 clusters holds nearly all pairs, and the other pairs say "
+            "too little"
         )
 
     def test_labels_of_any_kind(self):
