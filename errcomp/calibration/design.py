@@ -404,8 +404,8 @@ class Predicting:
         levels = np.atleast_1d(np.asarray(level, dtype=np.float64))
         if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels < 1)).all():
             raise InputError(
-                f"level must be a number between 0 and 1, or several, got {level!r}. A band that "
-                "covers nine of ten runs has level 0.9."
+                f"level must be a number between 0 and 1, or several of them, got {level!r}. A "
+                "band that covers nine of ten runs has level 0.9."
             )
         ends = np.stack([(1 - levels) / 2, (1 + levels) / 2])
         q, at = np.unique(ends, return_inverse=True)
@@ -528,8 +528,8 @@ def position(column: int | str, word: str, width: int, names: Sequence[str] | No
         known = [] if names is None else [str(name) for name in names]
         if column in known:
             return known.index(column)
-        columns = describe_names(known, wanted=column) if known else "none: X has no names"
-        raise InputError(f"{word} names the column {column!r}, which X lacks. Columns: {columns}.")
+        columns = describe_names(known, wanted=column) if known else "none (X has no names)"
+        raise InputError(f"{word} names the column {column!r}, not in X. Columns: {columns}.")
     if not isinstance(column, int | np.integer):
         raise InputError(f"{word} must name columns or give positions, got {column!r}.")
     if not 0 <= column < width:

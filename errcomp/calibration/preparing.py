@@ -175,8 +175,9 @@ def _insist_plausible(kernels: Kernels, run: Names, total: Floats, measured: Flo
         )
     if ratio <= 1 / _MOST_APART:
         raise InputError(
-            f"{prefix}runs take {ratio:.2g} times their kernels (median), so they have different "
-            "units, or belong to different runs. Convert one of them, or give both a column unit."
+            f"{prefix}runs take {ratio:.2g} times as long as their kernels (median), so runs and "
+            "kernels have different units, or do not belong together. Convert one of them, or give "
+            "both a column unit."
         )
     longest = np.maximum(total, measured)
     absurd = longest > _MOST_TIMES * np.median(longest)
@@ -184,7 +185,7 @@ def _insist_plausible(kernels: Kernels, run: Names, total: Floats, measured: Flo
         raise InputError(
             f"{prefix}run{'s' if absurd.sum() > 1 else ''} {describe_names(run[absurd].tolist())} "
             f"took {longest[absurd][0]:.3g}, which is more than "
-            f"{_MOST_TIMES:.0e} times as long as others. Correct or drop them."
+            f"{_MOST_TIMES:.0e} times as long as the median run. Correct or drop such runs."
         )
     for name in ("device", "model", "mode"):
         values: Any = kernels.column(name) if name in kernels.keys else ()

@@ -287,7 +287,8 @@ def build(
     Raises
     ------
     InputError
-        There is no such dataset, the source is not its original, or the folder is not writable.
+        There is no such dataset, the source is not the dataset's original, or the folder is not
+        writable.
 
     Examples
     --------

@@ -12,7 +12,9 @@ from errcomp.errors import InputError
 _PROTOCOL = "protocol.json"
 COLUMNS: Mapping[str, Column] = {
     "run": Column("text", "what ran: model, shape of its input, variant"),
-    "device": Column("text", "processor, with family and model number where its name hides them"),
+    "device": Column(
+        "text", "processor, with family and model number if the name does not contain them"
+    ),
     "model": Column("text", "network"),
     "mode": Column("text", "inference (one forward pass) or training (one step)"),
     "batch": Column("integer", "batch size"),
@@ -22,12 +24,18 @@ COLUMNS: Mapping[str, Column] = {
     "kernel": Column("text", "operator with the shapes of its inputs and its output"),
     "kernel_class": Column("text", "operator"),
     "shape": Column("text", "shape of its output, where the profiler records it"),
-    "count": Column("integer", "how often it runs: operators that agree in type and shapes"),
+    "count": Column(
+        "integer", "executions in a run of all operators with this type and these shapes"
+    ),
     "measured": Column("number", "profiled latency of one instance, mean of processes", "ms"),
-    "measured_spread": Column("number", "standard deviation / mean of that over processes"),
+    "measured_spread": Column("number", "standard deviation / mean of measured over processes"),
     "run_measured": Column("number", "un-profiled end-to-end latency, mean of processes", "ms"),
-    "profiled_run": Column("number", "the same while profiled, by the caller's clock", "ms"),
-    "profiled_model_run": Column("number", "the same, by the profiler's clock", "ms"),
+    "profiled_run": Column(
+        "number", "end-to-end latency while profiled, by the caller's clock", "ms"
+    ),
+    "profiled_model_run": Column(
+        "number", "end-to-end latency while profiled, by the profiler's clock", "ms"
+    ),
     "run_spread": Column("number", "standard deviation / mean of run_measured over processes"),
 }
 
@@ -39,10 +47,14 @@ HISTORY_COLUMNS: Mapping[str, Column] = {
     "model": Column("text", "network"),
     "kernel_class": Column("text", "operator"),
     "version": Column("text", "release of the framework"),
-    "released": Column("text", "day on which its files were built"),
-    "predicted": Column("number", "by the model frozen at the first release", "ms"),
-    "measured": Column("number", "latency: of the first release, times the change", "ms"),
-    "measured_spread": Column("number", "standard deviation of log changes over pairs"),
+    "released": Column("text", "day on which the release's files were built"),
+    "predicted": Column(
+        "number", "latency predicted by the model frozen at the first release", "ms"
+    ),
+    "measured": Column("number", "latency: latency of the first release × change since then", "ms"),
+    "measured_spread": Column(
+        "number", "standard deviation of log changes over pairs of processes"
+    ),
     "n_repeats": Column("integer", "pairs of processes behind the change"),
 }
 

@@ -75,17 +75,23 @@ _PAIRS_COLUMNS = {
     "variant": Column("text", "base, fusion (fused operators), or spread: dp4, tp4, pp4_1"),
     "devices": Column("integer", "number of devices"),
     "layers": Column("integer", "number of transformer layers"),
-    "in_training": Column("boolean", "NeuSight was trained on this device (its rows only)"),
+    "in_training": Column(
+        "boolean", "NeuSight was trained on this device (only in rows of NeuSight)"
+    ),
     "in_distribution": Column(
-        "boolean", "the authors count both its device and its network as seen"
+        "boolean", "the authors count both the device and the network as seen"
     ),
     "measured_ms": Column("number", "measured end-to-end latency", "ms"),
     "predicted_ms": Column("number", "predicted end-to-end latency", "ms"),
-    "operators": Column("integer", "computing operators, layers repeated"),
-    "operator_rows": Column("integer", "computing operators in the trace"),
-    "measured_operator_sum_ms": Column("number", "sum of their measured latencies", "ms"),
-    "predicted_operator_sum_ms": Column("number", "sum of their predicted latencies", "ms"),
-    "predicted_communication_ms": Column("number", "predicted latency less that sum", "ms"),
+    "operators": Column("integer", "computing operators that run, with repeated layers"),
+    "operator_rows": Column("integer", "computing operators listed in the trace"),
+    "measured_operator_sum_ms": Column("number", "sum of the operators' measured latencies", "ms"),
+    "predicted_operator_sum_ms": Column(
+        "number", "sum of the operators' predicted latencies", "ms"
+    ),
+    "predicted_communication_ms": Column(
+        "number", "predicted_ms minus predicted_operator_sum_ms", "ms"
+    ),
     "sum_rule": Column("text", "how operators and communication make up predicted_ms"),
     "device_name": Column("text", "folder of the device in the artifact"),
 }
@@ -133,10 +139,14 @@ _KERNELS_COLUMNS = {
     "mode": Column("text", "inference or training"),
     "seq_len": Column("integer", "sequence length", "tokens"),
     "batch": Column("integer", "batch size", "sequences"),
-    "kernel": Column("text", "operator; of those that are one row the one that takes most time"),
+    "kernel": Column(
+        "text", "operator; of several merged into one row, the one that takes most time"
+    ),
     "kernel_class": Column("text", "class of the operator, as the predictor names it"),
     "shape": Column("text", "shape of its output"),
-    "count": Column("integer", "how often it runs: operators that are one row, layers repeated"),
+    "count": Column(
+        "integer", "executions in the run, over all layers and all operators merged into the row"
+    ),
     "predicted": Column("number", "predicted latency of one instance", "ms"),
     "measured": Column("number", "measured latency of one instance, mean over the row", "ms"),
     "run_measured": Column("number", "measured end-to-end latency of the run", "ms"),

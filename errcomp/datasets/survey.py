@@ -7,17 +7,17 @@ from errcomp.readers.learned.survey import LAYOUTS, build
 
 _CELLS = {
     "table": Column("text", "file of the transcription; holds the table's number"),
-    "where": Column("text", "where it is printed; numbers are those of the second edition"),
-    "edition": Column("text", "second, or first where the figure is only in that one"),
+    "where": Column("text", "where the table is printed, as numbered in the second edition"),
+    "edition": Column("text", "second; first if the figure is only in the first"),
     "row": Column("text", "row of the table, or what the figure in the text is about"),
     "column": Column("text", "column of the table"),
     "printed": Column("text", "as printed, without unit"),
-    "value": Column("number", "the same as a number; missing where words are printed", "as unit"),
+    "value": Column("number", "printed as a number; missing where words are printed", "as unit"),
     "unit": Column("text", "unit of value; empty where words are printed"),
 }
 _RUNS = {
     "tool": Column("text", "VIDUR, ASTRA-sim or Timeloop"),
-    "run": Column("text", "which run, or which log"),
+    "run": Column("text", "name of the run or the log"),
     "quantity": Column("text", "what was simulated"),
     "statistic": Column("text", "mean, count, quantile rule or component"),
     "value": Column("number", "the figure, 12 significant digits", "as unit"),

@@ -132,15 +132,17 @@ def carried_over(history: History) -> CarriedOver:
         )
     if few := int(n[same & ~copy].sum()):
         notes.append(
-            f"{few} measurements equal one of an earlier version, but have fewer than {_DIGITS} "
-            "significant digits: kept, because they may be equal by chance"
+            f"{few} measurement{' equals' if few == 1 else 's equal'} a measurement of an earlier "
+            f"version, but with fewer than {_DIGITS} significant digits: kept, because this may be "
+            "chance"
         )
     if equal := int(n[copy].sum()):
         chance = _nearly_seen(history, unit)
         if chance > _CHANCE * equal:
             notes.append(
-                f"{equal} measurements equal one of an earlier version in all digits: kept, "
-                f"because about {format_number(chance, 2)} agreements are expected by chance"
+                f"{equal} measurement{' equals' if equal == 1 else 's equal'} a measurement of an "
+                f"earlier version in all digits: kept, because about {format_number(chance, 2)} "
+                "agreements are expected by chance"
             )
             copy[:] = False
     if history.predicted is not None:

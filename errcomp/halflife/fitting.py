@@ -358,8 +358,8 @@ def _about_environment(attributions: Sequence[Attribution]) -> tuple[str, ...]:
     largest = max(machine, key=lambda attribution: abs(attribution.step.size))
     return (
         f"{len(machine)} of {len(attributions)} steps by date of validation are changes of the "
-        "environment, not of the software: versions validated again changed with them (largest: "
-        f"{largest.series}, {format_fraction(abs(largest.step.change[0]))} between "
+        "environment, not of the software: versions validated before and after a step changed with "
+        f"it (largest: {largest.series}, {format_fraction(abs(largest.step.change[0]))} between "
         f"{largest.since} and {largest.until}). The half-lives of this history include changes of "
         "the machine.",
     )

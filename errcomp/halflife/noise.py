@@ -2,8 +2,8 @@ r"""The noise floor: how far measurements of one version scatter, on the log sca
 
 A change of the software can only be distinguished from noise if something was measured twice under
 one version. Each series has few repeats, so its own variance is uncertain. The variances of all
-series together give the usual variance. Each series is pulled towards it; the fewer its repeats,
-the more.
+series together give the usual variance. Each series is pulled towards the usual variance; the fewer
+repeats a series has, the more.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class NoiseFloor(Document):
     df : float
         Its degrees of freedom over all series; 0 if unknown.
     source : {"repeats", "repeats on several dates", "measured_spread", "none"}
-        What it was estimated from. The second contains changes from day to day, the first only if
-        the notes say so, the third never.
+        What the noise was estimated from. ``"repeats on several dates"`` includes changes from day
+        to day, ``"repeats"`` only if the notes say so, and ``"measured_spread"`` never.
     n_repeats : int
         Validations beyond the first of their series and version (and stack).
     prior_df : float
@@ -169,8 +169,8 @@ def noise_floor(history: History) -> NoiseFloor:
     moderated = moderated_variances(variance, np.minimum(df, _EXACT))
     if moderated.prior_df == 0 and (df == 0).any():
         notes += (
-            f"{df.sum():.0f} degrees of freedom are too few to estimate the usual noise: that of "
-            "series without repeats is unknown",
+            f"{df.sum():.0f} degrees of freedom are too few to estimate the usual noise: the noise "
+            "of series without repeats is unknown",
         )
     # A given variance is exact: it is not pulled towards the others.
     given = np.isinf(df)
@@ -197,7 +197,7 @@ def _against_repeats(
 
     both = (repeats.df > 0) & ~np.isnan(variance)
     if not both.any():
-        return ("noise is that within one validation; it excludes changes between validations",)
+        return ("noise is the scatter within one validation, without changes between validations",)
     runs = np.where(np.isnan(history.runs), 1.0, history.runs)
     n = history.behind.n
     mean_of = np.bincount(history.series, n / runs, history.n_series) / np.bincount(
@@ -215,7 +215,8 @@ def _against_repeats(
     )
     return (
         f"repeated validations of one version scatter by {scatter} (median of series), but the "
-        f"spread within them explains only {explained}: they differ in something else",
+        f"spread within them explains only {explained}: the validations also differ in something "
+        "else",
     )
 
 

@@ -115,12 +115,12 @@ def panel_of(history: History | HistoryRows | Any, *, cluster: str | None = None
 
     If predictions are frozen at the first version, the error of a later one is
     log(measured at first / measured now). It is 0 at the first version, and all later errors share
-    the noise of the first measurement. ``sd`` is the noise of each measurement alone. The first
-    row holds that of the first measurement, although its error is 0: to compare two versions, add
+    the noise of the first measurement. ``sd`` is the noise of each measurement alone. The first row
+    holds the noise of the first measurement, although its error is 0: to compare two versions, add
     the variances of both rows.
 
-    Months are those of release if known, otherwise those of the first validation. They are NaN,
-    with a note, if a version has no date or if dates contradict the order of versions.
+    Months are counted to the release date if known, otherwise to the first validation. They are
+    NaN, with a note, if a version has no date or if dates contradict the order of versions.
 
     Parameters
     ----------
@@ -284,8 +284,8 @@ def _months(history: History) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     if len(back):
         before, after = names[back[0]], names[back[0] + 1]
         return nothing, (
-            f"no half-lives in months: by date {after} comes before {before}, but after it in the "
-            "order of versions",
+            f"no half-lives in months: by date {after} comes before {before}, but in the order of "
+            "versions it comes later",
         )
     return days / DAYS_PER_MONTH, ()
 
@@ -316,9 +316,9 @@ def _about_versions(panel: Panel) -> tuple[str, ...]:
         )
     if (groups := len(np.unique(products(panel)[panel.version]))) > 1:
         notes.append(
-            f"the series form {groups} groups without a common version. If these are different "
-            "products, group by product (by=, --by); otherwise the releases of one product count "
-            "for the others"
+            f"the series form {groups} groups that share no version. If these are different "
+            "products, group by product (by=, --by); otherwise the releases of one product also "
+            "count as releases of the others"
         )
     return tuple(notes)
 
@@ -330,8 +330,9 @@ def _about_stack(history: History, codes: NDArray[np.int64]) -> tuple[str, ...]:
     cells = np.unique(codes * size + history.stack) // size
     if several := int((np.bincount(cells) > 1).sum()):
         return (
-            f"{several} times a series was validated under one version with several stacks or "
-            "predictor versions: their mean is used, and their differences do not count as noise",
+            f"in {several} case{'s' * (several > 1)} a series was validated under one version with "
+            "several stacks or predictor versions: their mean is used, and their differences do "
+            "not count as noise",
         )
     return ()
 
@@ -367,7 +368,7 @@ class Panel:
         log(predicted / measured), mean over repeats. Dimensionless.
     sd : ndarray of float, shape (n,)
         Standard deviation of ``error`` due to measurement noise: that of one repeat over the root
-        of their number. NaN without repeats.
+        of the number of repeats. NaN without repeats.
     noise_df : ndarray of float, shape (s,)
         Degrees of freedom of ``sd`` for each series; 0 if unknown, inf if it was given.
     frozen_at_first : bool

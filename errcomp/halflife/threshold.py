@@ -5,7 +5,7 @@ version. Noise of the measurement adds to every square, so its variance is subtr
 
 .. math:: \hat e_0^2 = \frac{1}{n} \sum_i e_i^2 - \frac{1}{n} \sum_i s_i^2
 
-It is a statement about these series: the interval covers the effect of noise alone. The error on
+The estimate is about these series only: its interval covers the effect of noise alone. The error on
 other series depends on the tails of their errors, which a few series do not show: no interval for
 it kept its level in simulation (a chi-squared one of 20 series covers 96 % for normal errors, 84 %
 for Student t of 5 and 82 % for Laplace errors).
@@ -178,7 +178,8 @@ def _measured(panel: Panel, factor: float, level: float) -> Threshold:
     notes = []
     if not known.all():
         notes.append(
-            f"The noise of {n - known.sum()} of {n} series is unknown; that of the others is used."
+            f"The noise of {n - known.sum()} of {n} series is unknown; the noise of the others is "
+            "used."
         )
     noise = _Noise.of(sd[known], df[known], n)
     e0 = math.sqrt(max(square - noise.total / n, 0.0))

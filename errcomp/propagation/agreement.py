@@ -1,7 +1,7 @@
 """Checks that the values of a propagated total are consistent.
 
-A value that follows from others is recomputed; others are compared with their totals. Rounding,
-also that of copied figures, is allowed.
+A value that follows from others is recomputed; others are compared with their totals. Rounding is
+allowed, also in copied figures.
 """
 
 from __future__ import annotations

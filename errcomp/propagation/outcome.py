@@ -122,7 +122,7 @@ class Outcome(Document):
     relative_sd : float or None
         sd / mean, a fraction.
     kernel_sd : float
-        Time-weighted relative sd of the kernels: the error one level below.
+        Time-weighted relative sd of the kernels: the error one level below the run.
     growth : float or None
         relative_sd / kernel_sd: 1 if nothing cancels, 1/√N for N equal independent kernels; above
         1 if the graph amplifies errors.
@@ -320,7 +320,7 @@ def caveats_of_terms(terms: Terms, kernels: Kernels, errors: ErrorModel) -> list
 
 
 def failed_kernels(kernels: Kernels) -> list[Caveat]:
-    """Return a caveat on kernels without a prediction, which the time lacks."""
+    """Return a caveat on kernels without a prediction, which the time does not include."""
     n = sum(dropped.n for dropped in kernels.dropped)
     text = (
         f"{n} kernel{'s' if n > 1 else ''} of the run could not be predicted (status): the time "

@@ -97,8 +97,8 @@ def propagate(
     draws : int
         Draws per run and assumption with a graph.
     precision : float, optional
-        With a graph: draw until the 5, 50 and 95 % quantiles are precise to this fraction; a
-        caveat says if that was not reached.
+        With a graph: draw until the 5, 50 and 95 % quantiles are precise to this fraction; a caveat
+        says if this precision was not reached.
     seed : int
         Seed of the draws.
     n_jobs : int, optional

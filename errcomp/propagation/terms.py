@@ -125,7 +125,7 @@ class Terms:
 
     @property
     def own_share(self) -> float:
-        """Share of the variance of each repetition's own part; 0 with a matrix."""
+        """Share of the variance that is each repetition's own; 0 with a matrix."""
         if self.matrix is not None:
             return 0.0
         return max(0.0, 1.0 - float(sum(level.share for level in self.levels)))

@@ -190,7 +190,7 @@ def validate(
     kernels : Kernels, dataframe or mapping of columns
         Predicted and measured kernels of several runs.
     leave_out : str
-        Column whose values are held out in turn; the same within each run.
+        Column whose values are held out in turn; each run must have one value.
     errors : ErrorModel, optional
         Errors from another table, or given. Nothing is held out; ``leave_out`` only names the
         clusters.

@@ -120,7 +120,7 @@ def join(
     Numbers are compared as numbers (8, 8.0 and "8" are equal), other values as text.
 
     If the only key is a number that counts the rows of both sides (a request, a layer), any two
-    files match. A note says so, unless another common column agrees.
+    files match. A note says so, unless another column of both sides agrees.
 
     Parameters
     ----------

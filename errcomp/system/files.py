@@ -25,7 +25,7 @@ _WAITING: ContextVar[list[tuple[Path, Path]] | None] = ContextVar("waiting", def
 def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary name beside the target; it replaces the target if all goes well.
 
-    Inside `together` it does so once all other files are written as well.
+    Inside `together`, it replaces the target once all other files are written as well.
 
     Raises
     ------

@@ -96,7 +96,9 @@ def test_failed_kernels_are_refused(runs_of: Any) -> None:
 
 def test_runs_in_another_unit_than_their_kernels_are_refused(runs_of: Any) -> None:
     changed = runs_of(run_measured=runs_of().run_measured * 1e-3)
-    with pytest.raises(InputError, match="take 0.001 times their kernels.*different units"):
+    with pytest.raises(
+        InputError, match="take 0.001 times as long as their kernels.*different units"
+    ):
         usable_runs(changed, "composition")
 
 

@@ -54,7 +54,7 @@ def test_observed_errors_come_back_or_are_refused(written: Any) -> None:
     document["errors"]["tails"]["observed"] = {
         "sizes": [2.0, 1.0], "below": [0.5, 1.0], "number": 2.0, "n_clusters": 2
     }  # fmt: skip
-    with pytest.raises(InputError, match="sizes of observed errors must increase,"):
+    with pytest.raises(InputError, match="sizes of observed errors must increase and"):
         load(document)
 
 

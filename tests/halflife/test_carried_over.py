@@ -48,8 +48,8 @@ def test_values_of_few_digits_are_kept_and_counted():
     assert not carried.copy.any()
     assert carried.dropped == ()
     assert carried.notes == (
-        "2 measurements equal one of an earlier version, but have fewer than 4 significant "
-        "digits: kept, because they may be equal by chance",
+        "2 measurements equal a measurement of an earlier version, but with fewer than 4 "
+        "significant digits: kept, because this may be chance",
     )
 
 
@@ -117,7 +117,7 @@ def test_round_targets_are_kept_and_chance_is_recognised(shared_data):
     marked = inference.column("carried_over") == 1
     assert not carried.copy.any()
     assert carried.notes[0].startswith(
-        f"{marked.sum()} measurements equal one of an earlier version, but"
+        f"{marked.sum()} measurements equal a measurement of an earlier version, but"
     )
     assert not enough_digits(inference.measured[marked]).any()
     frame = pl.read_csv(folder / "h2o_db_benchmark/h2o_times.csv.gz", infer_schema_length=None)
@@ -125,4 +125,7 @@ def test_round_targets_are_kept_and_chance_is_recognised(shared_data):
     # Measured anew each time, with so many runs that hundreds agree.
     carried = carried_over(History(frame, columns={"measured": "t1", "repeat": "batch"}))
     assert not carried.copy.any()
-    assert "325 measurements equal one of an earlier version in all digits" in carried.notes[1]
+    assert (
+        "325 measurements equal a measurement of an earlier version in all digits"
+        in carried.notes[1]
+    )

@@ -181,8 +181,8 @@ def test_months_scale():
 def test_rivals_that_forecast_better(row, rival):
     (half_life,) = decay_half_lives(panel_of([row]), threshold=0.1)
     assert half_life.half_life is half_life.low is half_life.high is None
-    assert f"that of the {rival} 0.0" in half_life.refused
-    assert half_life.refused.endswith("over 19 forecasts.")
+    assert half_life.refused.startswith("not identifiable: over 19 forecasts, ")
+    assert f"the error of the {rival} is 0.0" in half_life.refused
     errors = half_life.details["held_out_rms"]
     assert min(errors, key=errors.get) == rival
 

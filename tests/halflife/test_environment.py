@@ -57,7 +57,7 @@ def test_same_version_on_both_sides_is_the_environment():
     assert cause.moved_low < cause.moved < cause.moved_high
     assert cause.moved == pytest.approx(0.5, abs=0.03)
     assert cause.n_versions == 1
-    assert "versions validated on both sides changed" in cause.reason
+    assert "versions validated before and after changed" in cause.reason
 
 
 def test_old_versions_that_moved_after_it_are_the_environment():
@@ -87,7 +87,7 @@ def test_versions_that_stay_within_a_mixed_segment_are_the_software():
 def test_no_reruns_cannot_be_told():
     cause = only(attribute_steps(["a"] * 8, list("12345678"), days(8), values([0] * 4 + [0.5] * 4)))
     assert cause.verdict == "cannot be told"
-    assert cause.reason == "no version was validated on both sides"
+    assert cause.reason == "no version was validated both before and after"
     assert (cause.moved, cause.moved_low, cause.moved_high, cause.n_versions) == (None,) * 3 + (0,)
 
 

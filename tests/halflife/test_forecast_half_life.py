@@ -162,7 +162,7 @@ def test_errors_at_calibration_count(drift: HalfLifeForecast) -> None:
         "are left out: beyond the promise" in text for text in by_survival.forecast.assumptions
     )
     assert drift.groups[0].calibrated_error == 0
-    assert any("taken to be right when calibrated" in text for text in drift.groups[0].notes)
+    assert any("assumed to be correct when calibrated" in text for text in drift.groups[0].notes)
 
 
 def test_without_a_promise_it_is_that_the_error_has_not_doubled() -> None:

@@ -171,8 +171,8 @@ def test_few_repeats_say_nothing_of_other_series():
     assert floor.series_df.tolist() == [1.0, 0.0]
     assert np.isnan(floor.series_sd[1])
     assert floor.notes == (
-        "1 degrees of freedom are too few to estimate the usual noise: that of series without "
-        "repeats is unknown",
+        "1 degrees of freedom are too few to estimate the usual noise: the noise of series "
+        "without repeats is unknown",
     )
 
 
@@ -286,7 +286,7 @@ def test_spreads_are_pooled_by_their_numbers_of_runs():
     s2 = (4 * np.log1p(0.03**2) + 2 * np.log1p(0.06**2)) / 6
     assert floor.sd == pytest.approx(np.sqrt(s2))
     assert (floor.df, floor.source) == (6.0, "measured_spread")
-    assert "it excludes changes between validations" in floor.notes[0]
+    assert "without changes between validations" in floor.notes[0]
     assert floor.of_means(History(data), np.arange(3)) == pytest.approx([1 / 5, 1 / 3, 1.0])
     assert floor.of_means(History(data), np.array([0, 0, 1])) == pytest.approx(
         [(1 / 5 + 1 / 3) / 4, 1]
@@ -316,7 +316,9 @@ def test_repeats_that_scatter_more_than_their_spread_are_reported():
     assert floor.source == "measured_spread"
     assert floor.sd == pytest.approx(0.01, rel=0.05)
     assert floor.notes[0].startswith("repeated validations of one version scatter by 3.85 %")
-    assert "the spread within them explains only 0.50 %: they differ" in floor.notes[0]
+    assert (
+        "the spread within them explains only 0.50 %: the validations also differ" in floor.notes[0]
+    )
     assert floor.notes[1] == (
         "repeats of one series and version differ in host: if that changes the result, their "
         "scatter is more than noise"

@@ -141,8 +141,8 @@ def test_no_clock_where_time_runs_backwards():
     datadata = panel_of(table)
     assert np.isnan(datadata.panel.months).all()
     assert (
-        "no half-lives in months: by date 2.0 comes before 1.1, but after it in the order of "
-        "versions" in datadata.notes
+        "no half-lives in months: by date 2.0 comes before 1.1, but in the order of versions "
+        "it comes later" in datadata.notes
     )
 
 
@@ -183,11 +183,9 @@ def test_notes_on_products_and_stacks():
             }
         )
     )
-    assert datadata.notes[1].startswith(
-        "the series form 2 groups without a common version. If these"
-    )
+    assert datadata.notes[1].startswith("the series form 2 groups that share no version. If these")
     assert datadata.notes[2].startswith(
-        "1 times a series was validated under one version with several"
+        "in 1 case a series was validated under one version with several"
     )
     assert datadata.noise.source == "none"
     # A stack that moves with the version is no second stack under it.
@@ -310,7 +308,7 @@ def test_db_benchmark(shared_data):
     # Re-runs of one version scatter between dates: the machine changed.
     assert datadata.noise.date_share > 0.4
     assert datadata.panel.n_series == 224
-    assert any("without a common version" in note for note in panel_of(table).notes)
+    assert any("groups that share no version" in note for note in panel_of(table).notes)
 
 
 @pytest.mark.shared

@@ -519,9 +519,9 @@ def test_migrations(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
             "UPDATE errcomp_meta SET schema_version = 99",
             "newer errcomp .its tables have version 99;.*Upgrade",
         ),
-        ("DELETE FROM errcomp_meta", "does not have one version .got ..*Restore"),
-        ("INSERT INTO errcomp_meta VALUES (1)", "does not have one version"),
-        ("UPDATE errcomp_meta SET schema_version = 0", "does not have one version"),
+        ("DELETE FROM errcomp_meta", "must have exactly one schema version, got ..*Restore"),
+        ("INSERT INTO errcomp_meta VALUES (1)", "must have exactly one schema version"),
+        ("UPDATE errcomp_meta SET schema_version = 0", "must have exactly one schema version"),
     ],
 )
 def test_tables_of_an_unknown_version(place: str, statement: str, message: str) -> None:

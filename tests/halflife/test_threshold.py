@@ -122,7 +122,9 @@ def test_unknown_noise_is_taken_at_face_value_and_said():
 def test_noise_known_of_some_series_stands_for_the_others():
     limit = doubling_threshold(panel([0.1, 0.1, 0.1], [0.02, np.nan, np.nan], [5, 0, 5]))
     assert limit.error == pytest.approx(math.sqrt(0.01 - 0.0004))
-    assert limit.notes == ("The noise of 2 of 3 series is unknown; that of the others is used.",)
+    assert limit.notes == (
+        "The noise of 2 of 3 series is unknown; the noise of the others is used.",
+    )
 
 
 def test_no_noise_at_all_gives_the_error_itself():

@@ -61,7 +61,7 @@ def test_a_folder_says_what_it_did(tmp_path: Path) -> None:
     assert found.files == ("a", "b/c")
     assert found.rows["file"].to_list() == ["a", "a", "b/c", "b/c"]
     assert {one.name: one.reason[:14] for one in found.skipped} == {
-        "README.md": "not the output",
+        "README.md": "not a tool's o",
         "d": "not recognised",
         "e": "empty: the run",
         "f": "empty: the run",

@@ -351,7 +351,7 @@ def _by_group(scores: Floats, group: NDArray[np.int64], level: float) -> LevelIn
         beyond=False,
         guarantee=(
             f"at least {_percent(level)} of the runs of new groups drawn like these {groups}, if "
-            "the model saw none of these; about that if each group was held out in turn"
+            "the model saw none of these; about that share if each group was held out in turn"
         ),
     )
 
@@ -394,7 +394,7 @@ def level_notes(infos: Sequence[LevelInfo]) -> list[str]:
         notes.append(
             f"bands of {names} are approximate for new groups: they are calibrated on the pooled "
             f"scores of {pooled[0].groups} groups. A guarantee needs at least {needs} groups; with "
-            f"{sharp} it covers at most 5 points too much"
+            f"{sharp} groups, guaranteed bands cover at most 5 points too much"
         )
     beyond = [info for info in infos if info.beyond]
     if beyond:

@@ -15,14 +15,14 @@ counts as at least 5 % of its width.
 
 **group**
     Hierarchical conformal. Guarantees the level for a run of a new group. Needs level / (1 - level)
-    groups: 1, 4, 9 and 19 for 50, 80, 90 and 95 %. With K groups it covers up to about level / K
-    too much; with the fewest groups it is the largest score of all.
+    groups: 1, 4, 9 and 19 for 50, 80, 90 and 95 %. With K groups the bands cover up to about
+    level / K too much; with the fewest groups, f is the largest score of all.
 **pooled**
     Between rows and groups, by how alike the scores of a group are. No guarantee; near the level on
     average in simulations (below).
 **auto**
-    group where that covers at most 5 points too much (10, 16, 18 and 19 groups or more), pooled
-    otherwise.
+    The method group where it covers at most 5 points too much (10, 16, 18 and 19 groups or more),
+    pooled otherwise.
 
 The table shows the simulated coverage of runs of new groups in per cent, at the levels 50 / 80 /
 90 / 95 %. Errors are normal or Student t (4); "share" of their variance is between groups. Groups
@@ -244,7 +244,7 @@ class GroupConformal:
             return []
         return [
             f"all categories share these bands: separate bands need at least {top} runs and at "
-            f"least {needed} groups, got {', '.join(short)}"
+            f"least {needed} groups in each category, got {', '.join(short)}"
         ]
 
     def apply(
@@ -284,10 +284,8 @@ class GroupConformal:
         self._check_fitted()
         middle, below, above = half_widths(median, lower, upper, len(self.levels))
         if (category is not None) != self._by_category:
-            raise InputError(
-                f"fit was called {'with' if self._by_category else 'without'} category. Call apply "
-                "likewise."
-            )
+            how = "with" if self._by_category else "without"
+            raise InputError(f"fit was called {how} category. Call apply {how} category, too.")
         factors = np.tile(self.factors_, (len(middle), 1))
         if category is not None:
             names = known_names(category, "category", len(middle))

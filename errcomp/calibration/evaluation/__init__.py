@@ -228,9 +228,9 @@ def evaluate(
     .. math:: \hat e_r = \mathrm{make}\big(\{r' : g(r') \ne g(r)\}\big)(\text{kernels of } r)
 
     Intervals are for a new group of the held-out kind, whose runs are correlated: models, devices,
-    or (both held out) the wider of the two. With held-out vendors they are for other devices of
-    these vendors, with random splits for other combinations of these models and devices. There is
-    no interval with fewer than five groups.
+    or (both held out) the wider of the two. With held-out vendors, intervals are for other devices
+    of these vendors; with random splits, for other combinations of these models and devices. Fewer
+    than five groups give no interval.
 
     Parameters
     ----------

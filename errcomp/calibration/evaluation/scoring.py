@@ -323,8 +323,8 @@ def abstention_curve(error: ArrayLike, width: ArrayLike) -> Abstention:
 
     .. math:: E(k) = \frac{1}{k} \sum_{i \le k} e_{(i)}, \qquad w_{(1)} \le w_{(2)} \le \dots
 
-    Definition: ordered by the width alone, never by the truth. Each of several runs of equal width
-    (up to rounding) counts with their mean error.
+    Definition: ordered by the width alone, never by the truth. Runs of equal width (up to rounding)
+    each count with the mean of their errors.
 
     Misleads unless the widths come from fits without these runs.
 

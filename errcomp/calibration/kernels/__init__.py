@@ -433,7 +433,7 @@ class CorrectedKernels:
     -----
     The spread of a total assumes that kernels of one class on one device share their `shared`
     part in a run (the kernels of a class in a new run err together), that all kernels at the levels
-    device and global share theirs, and that nothing else is common:
+    device and global share theirs, and that nothing else is shared:
 
     .. math:: s_r^2 = \sum_g \Big( \sum_{i \in g} w_i s_i \Big)^2 + \sum_i w_i^2 o_i^2,
         \qquad w_i = c_i t_i / \sum_j c_j t_j

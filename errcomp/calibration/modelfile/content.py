@@ -409,7 +409,7 @@ def _check_arrays(where: str, member: Member) -> None:
 def _check_kind(kind: Any) -> None:
     if not isinstance(kind, str) or kind not in kinds():
         raise InputError(
-            f"no kind of model {repr(kind)[:80]}. Kinds: {', '.join(kinds())}. "
+            f"unknown kind of model: {repr(kind)[:80]}. Kinds: {', '.join(kinds())}. "
             "If a newer errcomp wrote it, upgrade."
         )
 

@@ -72,8 +72,8 @@ def report_evaluation(
 
     It is skipped if neither can be tested: fewer than five groups, no bands, no predictions, or a
     split that these runs do not allow. With :math:`m` possible tests the intervals have the level
-    :math:`1 - 0.05/m` (Bonferroni), so the probability of any false alarm is at most 5 %. By the
-    nominal level it is half of that, because an interval has two ends
+    :math:`1 - 0.05/m` (Bonferroni), so the probability of any false alarm is at most 5 %. Nominally
+    the probability is half of that, because an interval has two ends
     (tests/statistical/test_checks.py). An estimator may pass without beating the sum.
 
     Parameters
@@ -292,8 +292,8 @@ def _advice(result: Evaluation, judged: Sequence[_Judged]) -> list[str]:
         assert worst.row is not None  # "worse" has a row
         runs = ", ".join(run.run for run in worst.row.worst[:_NAMED])
         lines.append(
-            "Worse: do not predict with it; add the kernels up. Check how the runs with the "
-            f"largest errors differ from the others ({worst.name}: {runs})."
+            "Worse: do not predict with such an estimator; add the kernels up. Check how the runs "
+            f"with the largest errors differ from the others ({worst.name}: {runs})."
         )
     if "narrow" in faults:
         lines.append(
@@ -315,10 +315,11 @@ def _footer(tests: int) -> list[str]:
     if not tests:
         return []
     level = f"{100 * (1 - _ALPHA / tests):.4g} %"
+    together = f" each, which is 95 % for all {tests} tests together" if tests > 1 else ""
     return [
         line(
-            f"Intervals at {level}, for 95 % over the {tests} tests together. Models that are as "
-            "good as the sum and have valid bands fail in at most 5 % of checks. "
+            f"Intervals at {level}{together}. Models that are as good as the sum and have valid "
+            "bands fail in at most 5 % of checks. "
             "Minus sum: mean error minus that of the sum of kernels, in points, on the same runs."
         )
     ]

@@ -34,9 +34,9 @@ __all__ = ["FIGURES", "draw", "evaluation_view"]
 
 #: Figures of an evaluation; the last two need the held-out predictions of each run.
 FIGURES: Mapping[str, str] = {
-    "coverage": "On the line bands contain as many runs as they should; below it, fewer.",
-    "abstention": "The error of the runs with the narrowest bands; at 80 % it is the column "
-    '"Most confident 80 %" of the table.',
+    "coverage": "On the line, bands contain as many runs as they should; below it, fewer.",
+    "abstention": "The mean error of the runs with the narrowest bands, by their share; at 80 % it "
+    'is the column "Most confident 80 %" of the table.',
     "predicted": "Every held-out run, with its 90 % band.",
     "residuals": "The error of each held-out run, by device and model.",
 }
@@ -51,10 +51,10 @@ _NAMED = 3
 _POINTS = forms.interval(1, scale=100, signed=True, ends_signed=True)
 _LEGEND = (
     "APE: |predicted − measured| / measured. In 90 % band: per cent of runs, with a 95 % interval. "
-    "Width: that of the 90 % band over the prediction. CRPS (continuous ranked probability score): "
-    "over the sum of kernels, lower is better. Most confident 80 %: MAPE of the 80 % of runs with "
-    "the narrowest bands; each of several runs with equally wide bands counts with their mean "
-    "error."
+    "Width: width of the 90 % band divided by the prediction. CRPS: continuous ranked probability "
+    "score, divided by the sum of kernels; lower is better. Most confident 80 %: MAPE of the 80 % "
+    "of runs with the narrowest bands; runs with equally wide bands each count with the mean of "
+    "their errors."
 )
 _GROUPS = {
     "leave-model-out": "model",
@@ -127,14 +127,14 @@ def _method(result: Evaluation) -> list[tuple[str, str]]:
         ("MAPE", "Mean of |predicted − measured| / measured over the held-out runs."),
         (
             "In 90 % band",
-            "Per cent of the runs whose measured time is inside their band. Without each held-out "
-            "group, bands are fitted and calibrated from scratch.",
+            "Per cent of the runs whose measured time is inside their band. For each held-out "
+            "group, bands are fitted and calibrated from scratch without it.",
         ),
-        ("Width", "Width of the 90 % band over the prediction, mean over the runs."),
+        ("Width", "Width of the 90 % band divided by the prediction, mean over the runs."),
         (
             "CRPS",
-            "Continuous ranked probability score over the sum of kernels: the distance of the "
-            "predicted distribution from the measured time; lower is better.",
+            "Continuous ranked probability score (the distance of the predicted distribution from "
+            "the measured time), divided by the sum of kernels; lower is better.",
         ),
         *_intervals(result),
         ("Unit of times", result.unit or "not stated"),
@@ -151,8 +151,8 @@ def _intervals(result: Evaluation) -> list[tuple[str, str]]:
         named.append(f"{split}: {how}")
     return [
         ("[low, high]", "95 % interval for other groups (models, devices, …) like those held out. "
-         "Runs of one group are treated as correlated, so few groups make it wide, however many "
-         "runs they have."),
+         "Runs of one group are treated as correlated, so with few groups the interval is wide, "
+         "however many runs they have."),
         ("Groups, and the method of the interval of the MAPE", "; ".join(named)),
     ]  # fmt: skip
 
@@ -342,7 +342,9 @@ def _weak(rows: Sequence[EvaluationRow], group: str) -> list[Note]:
         named = ", ".join(
             f"{g.group} ({100 * g.coverage[_SHOWN]:.0f} % of {g.n} runs)" for g in row.weak_groups
         )
-        notes.append(item(f"{row.estimator}: the 90 % bands cover too little of {group} {named}."))
+        notes.append(
+            item(f"{row.estimator}: the 90 % bands cover too few runs of {group} {named}.")
+        )
     return notes
 
 
@@ -350,7 +352,7 @@ def _flattery(result: Evaluation, best: EvaluationRow) -> list[Note]:
     """Return what a random split would have shown instead."""
     return [
         item(
-            f"A random split would have shown {best.estimator} with a mean of "
+            f"A random split would have shown {best.estimator} with a mean error of "
             f"{format_fraction(gap.mean_ape_against)} instead of {format_fraction(gap.mean_ape)} "
             f"on the same runs: {100 * abs(gap.difference.value):.1f} points too "
             f"{'low' if gap.difference.value >= 0 else 'high'} for a new {group_of(best.split)}."

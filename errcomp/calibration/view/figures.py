@@ -51,9 +51,9 @@ def coverage(
 ) -> Axes:
     """Draw the share of runs measured inside their bands against the share that should be.
 
-    On the dashed line bands cover as often as promised; below it they are too narrow, above it too
-    wide. Vertical lines are intervals that treat runs of one group as correlated, so few groups
-    make them wide. Points of one level are side by side so that their intervals are visible.
+    On the dashed line, bands cover as often as promised; below it they are too narrow, above it too
+    wide. Vertical lines are intervals that treat runs of one group as correlated, so the lines are
+    long with few groups. Points of one level are side by side so that their intervals are visible.
 
     Misleads as an average: bands may be right over all runs and fail in a group.
 
@@ -133,8 +133,8 @@ def abstention(
 
     One line per estimator. If a line falls to the left, narrow bands indicate small errors; if it
     is flat, widths are unrelated to errors. Beside each line is the error when 80 % of the runs are
-    answered. Each of several runs with equally wide bands counts with their mean error, so a line
-    bends only where widths differ.
+    answered. Runs with equally wide bands each count with the mean of their errors, so a line bends
+    only where widths differ.
 
     Misleads at the left end, where the mean is over a few runs; shares of fewer than five runs are
     not drawn.
@@ -388,9 +388,9 @@ def residuals(
 
     .. math:: e_r = \frac{\text{predicted}_r - \text{measured}_r}{\text{measured}_r}
 
-    One row per device, one mark per model; the vertical bar of a row is its median. Marks that are
-    together away from 0 show a common error of a device or a model. Beside each row are its number
-    of runs and its mean absolute error.
+    One row per device, one mark per model; the vertical bar of a row is its median. Marks that lie
+    together away from 0 show an error shared by a device's or a model's runs. Beside each row are
+    its number of runs and its mean absolute error.
 
     Misleads if both directions are compared: a prediction can be at most 100 % too short, but any
     amount too long.

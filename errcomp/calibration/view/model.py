@@ -254,7 +254,7 @@ def _bands(document: Mapping[str, Any]) -> Table:
     ]
     last = document["estimators"][-1]
     notes: list[Note | str] = [
-        "Factor: the estimator's own band was multiplied by it (above 1: widened) to cover "
+        "Factor: by how much the estimator's own band was multiplied (above 1: widened) to cover "
         "held-out groups.",
     ]
     of_last = dict.fromkeys(
@@ -295,7 +295,8 @@ def _overhead(document: Mapping[str, Any]) -> Table:
     notes = [
         "Posterior median and 90 % interval. A kernel measured alone takes this time to launch; a "
         "run hides it behind other work. Below 0: time that a run adds between kernels. Run, once: "
-        "time that a run adds for its start and end. Wide where the runs have little information.",
+        "time that a run adds for its start and end. Intervals are wide where the runs contain "
+        "little information.",
     ]
     rows = [{"device": device, "costs": costs} for device, costs in of.items()]
     return Table("Overhead per launch in µs", columns, rows, notes)

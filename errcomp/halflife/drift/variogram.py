@@ -322,7 +322,10 @@ def too_few(fit: Fit) -> str:
             f"{FEWEST_RELEASES} are needed to estimate drift."
         )
     if fit.fitted.sum() < 2:
-        return "all series have two versions at the same lag: how drift grows is unknown."
+        return (
+            "all pairs of versions have the same lag, so it is unknown how drift grows with the "
+            "lag."
+        )
     return ""
 
 
@@ -390,7 +393,7 @@ def _censored(panel: Panel, drift: float) -> float:
 def _assumptions(fit: Fit, *, drift: bool) -> tuple[str, ...]:
     assumptions = [
         "Drift has stationary increments: early and late releases change errors equally.",
-        "Clusters change independently, except for the common effect of a release.",
+        "Clusters change independently, except for the effect that a release has on all.",
         "Drift and the error at calibration are independent, and the latter is known.",
     ]
     if not drift:

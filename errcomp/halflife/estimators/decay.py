@@ -423,9 +423,9 @@ def _decay(
         if i not in supported:
             rival = int(np.argmin(np.where(beaten[:, i], np.inf, mse[2:, i])))
             why = (
-                f"not identifiable: the held-out error of the {_FORMS[smooth[i]]} form is "
-                f"{rms[smooth[i], i]:.3g}, that of the {RIVALS[rival]} {rms[2 + rival, i]:.3g}, "
-                f"over {n - FIRST_ORIGIN} forecasts."
+                f"not identifiable: over {n - FIRST_ORIGIN} forecasts, the held-out error of the "
+                f"{_FORMS[smooth[i]]} form is {rms[smooth[i], i]:.3g}, and the error of the "
+                f"{RIVALS[rival]} is {rms[2 + rival, i]:.3g}."
             )
         elif abs(begin[i]) >= threshold:
             why = (

@@ -373,7 +373,7 @@ def _assumptions(
         )
         if panel.frozen_at_first:
             assumptions.append(
-                "Every later error contains the noise of the first measurement, which is counted."
+                "The noise of the first measurement is in every later error, and is allowed for."
             )
     return tuple(assumptions)
 

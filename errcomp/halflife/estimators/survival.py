@@ -5,8 +5,8 @@ exponential, Weibull and log-normal. They hold for series like these, under the 
 release that changes many series at once affects all four, and another history has other releases.
 Series that change together belong in one cluster.
 
-Measurement noise makes the time of expiry uncertain. The lower bound of a half-life is that of the
-earliest expiries that noise allows, the upper bound that of the latest. The half-life itself takes
+Measurement noise makes the time of expiry uncertain. The lower bound of a half-life comes from the
+earliest expiries that noise allows, the upper bound from the latest. The half-life itself takes
 errors at face value. Without noise all three agree.
 
 The coverage is therefore nominal without noise (see `errcomp.halflife.estimators.turnbull` and
@@ -34,7 +34,7 @@ from errcomp.results import format_number
 __all__ = ["half_lives_by", "half_lives_of", "survival_half_lives"]
 
 #: Why series of a single cluster have no interval.
-ONE_CLUSTER = "the {} series are one cluster: common changes cannot be distinguished from chance."
+ONE_CLUSTER = "the {} series are one cluster: shared changes cannot be distinguished from chance."
 _UNKNOWN = Bounded(math.nan, 0.0, math.inf, 0.0)
 _HAPPENED = "Conditional on the observed releases; another history would differ."
 _LOOKED_AT = "The times of validation of a series do not depend on when it expires."
@@ -204,8 +204,8 @@ def _turnbull(expiry: Expiry, level: float) -> HalfLife:
     refused = ""
     if median.low <= whole and np.isinf(median.high):
         refused = (
-            f"{face.n} series in {face.n_clusters} clusters, of which {face.n_events} expired at "
-            f"face value, do not bound the median at a level of {format_number(level)}: too few "
+            f"{face.n} series in {face.n_clusters} clusters ({face.n_events} series expired at "
+            f"face value) do not bound the median at a level of {format_number(level)}: too few "
             "series, or too much noise."
         )
     details = {

@@ -112,7 +112,7 @@ def forecast_half_life(
     Definition: the probability that the error of a series is within the promise,
     :math:`|\ln(p / m)| < \ln(1 + \text{error})`, at the last version of the history and later. The
     model was calibrated ``age`` releases before that version, and releases continue as before. The
-    spread of errors at calibration is that at the first version of each series.
+    spread of errors at calibration is the spread at the first version of each series.
 
     Valid if future releases are like past ones. Misleads if a group mixes series that change with
     series that never do: the probability is that of a series drawn at random from the group.
@@ -271,7 +271,7 @@ def _promise(
     threshold = group.threshold
     if group.panel.frozen_at_first:
         note = (
-            "Without predictions only changes are known: the model is taken to be right when "
+            "Without predictions, only changes are known: the model is assumed to be correct when "
             "calibrated."
         )
         if error is not None:

@@ -93,7 +93,7 @@ def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
         level=asked.level,
     )
     assumptions = [
-        "The model is within its promise when calibrated, and like those that were followed.",
+        "The model is within its promise when calibrated, and is like the models of the series.",
         "Future releases are like past ones.",
         "A model that leaves its promise never counts as valid again.",
     ]
@@ -119,7 +119,7 @@ def by_drift(asked: Question, fit: Fit) -> Forecast | str:
     if has_rare_steps(fit):
         return (
             "drift is dominated by a few large steps. A normal law would be too optimistic at "
-            "first and too pessimistic later; use steps or survival."
+            "first and too pessimistic later. Use the method steps or survival."
         )
     v, v_low, v_high = _drift(fit, asked)
 
@@ -192,7 +192,7 @@ def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | st
     if fit.law is not None and not has_rare_steps(fit):
         return (
             "drift is many small changes, not a few steps, so the detected steps are not real. Use "
-            "drift or survival."
+            "the method drift or survival."
         )
     pooled = _Steps.of(asked, steps, seen)
     forecast = _by_clusters(asked, pooled) if pooled.shared else _by_series(asked, pooled)

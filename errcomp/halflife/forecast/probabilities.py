@@ -19,8 +19,8 @@ true            95    91    79    65    47
 normal          97    89    68    52    38
 ==============  ====  ====  ====  ====  ====
 
-It is too optimistic for the next release, because one in 20 breaks the model, and too pessimistic
-further ahead, because most of the time there is no step at all.
+The normal law is too optimistic for the next release, because one in 20 breaks the model, and too
+pessimistic further ahead, because most of the time there is no step at all.
 """
 
 from __future__ import annotations

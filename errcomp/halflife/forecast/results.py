@@ -1,4 +1,4 @@
-"""The results of a forecast: by method, by group, in all."""
+"""The results of a forecast: by method, by group, and for all groups."""
 
 from __future__ import annotations
 

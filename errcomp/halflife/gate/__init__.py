@@ -7,15 +7,16 @@ The new error of each series is compared with the mean of its errors since it wa
           s^2 = \frac{n + 1}{n (n - 1)} \sum_j (e_j - \bar e)^2
 
 with the noise of repeats and its degrees of freedom, or, without repeats, the scatter of the
-baseline, n - 1. It includes the error of the baseline's own mean. Where baselines scatter more than
-their noise explains, or with heavier tails, the distribution of T is widened (`GateResult.law`).
+baseline, n - 1. The standard error includes the error of the baseline's own mean. Where baselines
+scatter more than their noise explains, or with heavier tails, the distribution of T is widened
+(`GateResult.law`).
 
 Each check of a new version is a look. Look k of a gate may spend
 
 .. math:: \alpha_k = \frac{\alpha}{k (k + 1)}, \qquad \sum_{k \ge 1} \alpha_k = \alpha
 
 so that the probability of any false alarm over all its looks is at most α. This holds for any
-number of looks, and although they depend on each other (they share a baseline). Within a look,
+number of looks, even though looks depend on each other (they share a baseline). Within a look,
 Holm's method corrects for the number of series. The table has the power at α = 5 %, in per cent,
 for a step of 2, 3 and 5 standard errors. It compares this rule with another way to spend α and with
 a mixture of e-values (a normal mixture of variance 16, restarted at each look), which have less
@@ -273,11 +274,11 @@ def check(
     with 10, up to 8 % where it comes from repeats; without widening 80 % at the first look at 200
     series alone. A machine that shifts all series from day to day widens the distribution too. Few
     degrees of freedom cost power: a step of 5 standard deviations in a single series is found in
-    93, 35 and 6 % at looks 1, 10 and 50 with 8 of them, and in 99, 91 and 75 % with infinitely
-    many.
+    93, 35 and 6 % at looks 1, 10 and 50 with 8 degrees of freedom, and in 99, 91 and 75 % with
+    infinitely many.
 
-    Misleads where a small shift is common to many series: each series is tested alone, and 1 % in
-    each of 200 series may pass in all. A pass rules out shifts above `GateResult.detectable` only.
+    Misleads where many series share a small shift: each series is tested alone, and 1 % in each of
+    200 series may pass in all. A pass rules out shifts above `GateResult.detectable` only.
 
     Parameters
     ----------
@@ -286,8 +287,8 @@ def check(
     version : str, optional
         The new version; the last one by default.
     since : array_like of int, shape (s,) or scalar, optional
-        First version of each baseline, as position in ``panel.versions``: that of the calibration,
-        or of the last accepted step. The first of each series by default.
+        First version of each baseline, as position in ``panel.versions``: the version of the
+        calibration, or of the last accepted step. The first of each series by default.
     groups : sequence of str, shape (s,), optional
         Name that each series is reported under, e.g. its operator. Its own name by default.
     promised : array_like, shape (s,) or scalar, optional
@@ -402,7 +403,7 @@ def since_last_step(
     ----------
     panel : Panel
     version : str, optional
-        The version to check; the last one by default. It and later ones are ignored.
+        The version to check; the last one by default. This version and later ones are ignored.
     since : array_like of int, shape (s,) or scalar, optional
         Earliest version of the baselines, as for `check`.
     margin, alpha : float

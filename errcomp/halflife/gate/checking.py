@@ -292,8 +292,8 @@ def check_validation(
     ----------
     history : History
     new : History or dataframe
-        Validations of a version that the history does not have; of several, the last is checked
-        and the others count as history.
+        Validations of a version that the history does not have. If it has several such versions,
+        the last is checked and the others count as history.
     by : str or sequence of str
         Keys to report series by, e.g. ``kernel_class``. Each series alone otherwise.
     error : float, optional

@@ -252,7 +252,7 @@ def _check_options(alpha: float, min_segment: int) -> None:
     if isinstance(min_segment, bool) or min_segment not in segments_tabulated():
         known = ", ".join(map(str, segments_tabulated()))
         raise InputError(
-            f"min_segment must be one of {known} (with a known false-alarm rate), got "
+            f"min_segment must be one of {known}, whose false-alarm rates are known, got "
             f"{min_segment!r}."
         )
 

@@ -233,7 +233,8 @@ class Attribution(Document):
     versions : tuple of str
         Validated at these dates.
     moved, moved_low, moved_high : float or None
-        Change of the versions validated on both sides, with a 95 % interval; None without any.
+        Change of the versions validated on both sides, with a 95 % interval; None without such
+        versions.
     n_versions : int
         Number of versions validated on both sides.
     n_elsewhere, n_elsewhere_moved : int
@@ -466,7 +467,7 @@ def _verdict(
     text = ""
     if same is not None:
         share, low, high = same.of(step)
-        text = f"versions validated on both sides changed by {100 * share:.0f} % of the step"
+        text = f"versions validated before and after changed by {100 * share:.0f} % of the step"
         if low > 0 and share >= _MOST:
             return "environment", text
         if high < _MOST:
@@ -492,4 +493,4 @@ def _verdict(
         return "software", f"{witnesses}, {others.across} of them across the step"
     if calm and len(own) >= _ENOUGH and not (np.abs(own) > MOVED).any():
         return "software", f"{len(own)} re-runs of a version at other dates did not change"
-    return "cannot be told", "no version was validated on both sides"
+    return "cannot be told", "no version was validated both before and after"

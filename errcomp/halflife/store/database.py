@@ -417,8 +417,8 @@ def schema_of(connection: sa.Connection, shown: str) -> int | None:
         versions = connection.execute(sa.select(meta.c.schema_version)).scalars().all()
         if len(versions) != 1 or not isinstance(versions[0], int) or not versions[0] >= 1:
             raise InputError(
-                f"{shown}: the store is damaged: it does not have one version (got {versions}). "
-                "Restore it from a copy."
+                f"{shown}: the store is damaged: it must have exactly one schema version, got "
+                f"{versions}. Restore it from a copy."
             )
         if versions[0] > SCHEMA:
             raise InputError(

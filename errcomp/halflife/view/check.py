@@ -131,8 +131,8 @@ def _recalibrated(factors: Recalibration) -> Table:
     ]
     notes = [
         "Factors are fitted to the errors since the last step of each series (a step is a lasting "
-        "change of the error). The new error is that of held-out series, or of held-out versions "
-        "in a group of one series.",
+        "change of the error). The new error is computed on held-out series, or on held-out "
+        "versions if the group has one series.",
     ]
     if math.isfinite(factors.new_total):
         old, new = (format_fraction(_error(x)) for x in (factors.old_total, factors.new_total))

@@ -41,14 +41,14 @@ def draw_survival(
 ) -> Axes:
     """Draw the share of series still within twice the calibrated error, by time since calibration.
 
-    The line is Turnbull's estimate for errors at face value. More series may have doubled at face
-    value than noise allows to say with confidence; the note counts both. Where the line falls
-    between two validations, a box shows the range in which it may fall. On the clock of releases, a
-    series validated at every release falls at one release. Ticks are series that were last
-    validated there and had not expired at face value. The band is pointwise at its level; it goes
-    from the earliest to the latest expiries that noise of the measurement allows, as does the
-    interval of the half-life. The dotted line is the distribution with the best held-out score.
-    The numbers below the axis count the series at risk: still validated, and not expired.
+    The line is Turnbull's estimate for errors at face value. At face value, more series may have
+    doubled than can be stated with confidence, given the noise; the note counts both. Where the
+    line falls between two validations, a box shows the range in which it may fall. On the clock of
+    releases, a series validated at every release falls at one release. Ticks are series that were
+    last validated there and had not expired at face value. The band is pointwise at its level; it
+    goes from the earliest to the latest expiries that noise of the measurement allows, as does the
+    interval of the half-life. The dotted line is the distribution with the best held-out score. The
+    numbers below the axis count the series at risk: still validated, and not expired.
 
     Misleads at the right end, where a few series decide, and where series are no longer validated
     because they have drifted.
@@ -273,8 +273,8 @@ def _ticks(ax: Axes, expiry: Expiry, last: float) -> None:
 def _survival_notes(expiry: Expiry, curve: Turnbull, median: HalfLife | None) -> list[str]:
     notes = [
         f"doubled: error of {_text.share(math.expm1(expiry.threshold))} or more; {curve.n_events} "
-        f"of {curve.n} series as measured, {int(np.isfinite(expiry.right).sum())} by more than "
-        f"noise explains ({100 * expiry.level:g} %)"
+        f"of {curve.n} series as measured, {int(np.isfinite(expiry.right).sum())} of them by more "
+        f"than noise explains ({100 * expiry.level:g} %)"
     ]
     if median is not None:
         text = parts.half_life_text(median)
@@ -452,11 +452,16 @@ def _variogram_notes(
     else:
         notes.append(f"half-life, if drift continues: {parts.half_life_text(estimate)}")
         calibrated = _text.share(math.expm1(group.threshold.error))
-        notes.append(f"doubles: a drift of √3 times the error at calibration, {calibrated}")
+        notes.append(
+            "doubles: drift that doubles the error, √3 times the error at calibration "
+            f"({calibrated})"
+        )
     if drift.noise == 0:
         notes.append("the noise is unknown and counts as drift")
     else:
-        notes.append("noise: of the difference of two versions, root mean square over series")
+        notes.append(
+            "noise: scatter of the difference between two versions, root mean square over series"
+        )
     return notes
 
 
@@ -481,7 +486,8 @@ def forecast(result: HalfLifeForecast, ax: Axes | None = None) -> Axes:
     """Draw how likely each group is within its promise, by months or releases from now.
 
     Each group is drawn by the method that answers for it; vertical lines are intervals. A group
-    without an answer is left out and counted. Of many groups, the least likely to hold are drawn.
+    without an answer is left out and counted. If there are many groups, those with the lowest
+    probabilities are drawn.
 
     Parameters
     ----------
@@ -533,7 +539,7 @@ def forecast(result: HalfLifeForecast, ax: Axes | None = None) -> Axes:
     if left_out := len(result.groups) - len(curves):
         notes.append(f"{_text.count(left_out, 'group')} without a forecast")
     if more := len(curves) - len(shown):
-        notes.append(f"{_text.count(more, 'group')} more likely to hold: not drawn")
+        notes.append(f"not drawn: {_text.count(more, 'group')} with a higher probability")
     title = f"Does the promise hold? n={_text.count(len(curves), 'group')}"
     parts.entitle(ax, title, notes, [line])
     return ax

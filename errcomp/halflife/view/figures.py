@@ -254,7 +254,7 @@ def _steps(ax: Axes, group: GroupHalfLife) -> list[Artist]:
            transform=ax.get_xaxis_transform())  # fmt: skip
     most = _most(group)
     longest = f"{most.n_series:,} of {most.n_looked_at:,}"
-    return [Patch(label=f"series with a step there (longest: {longest})", **look)]
+    return [Patch(label=f"series with a step at that version (longest bar: {longest})", **look)]
 
 
 def _most(group: GroupHalfLife) -> ReleaseStep:
@@ -466,7 +466,7 @@ def _heat_notes(cells: Floats, clip: float) -> list[str]:
     low, high, hatched = (_text.signed(math.expm1(share * clip)) for share in (-1, 1, -_HATCHED))
     blank = "; dash: no series" if np.isnan(cells).any() else ""
     return [
-        "orange: measured fell (a time: faster) or predicted rose; blue: reverse",
+        "orange: measured fell (for a time: faster) or predicted rose; blue: the reverse",
         f"colours end at {low} and {high}; hatched: below {hatched}{blank}",
     ]
 

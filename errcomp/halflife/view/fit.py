@@ -343,14 +343,14 @@ def _notes(half_lives: HalfLives) -> list[Note | str]:
         notes.append(
             "RMS error doubled: time until the root mean square error over all series has doubled; "
             "a few series with large errors are enough. Median survival: time until half of the "
-            "series have expired, that is, exceed twice the error at calibration as measured. "
-            "Possibly still valid: share of series that never exceeded it by more than noise "
-            f"explains ({level})."
+            "series have expired: their measured error exceeds twice the error at calibration. "
+            "Possibly still valid: share of series that never exceeded that limit by more than "
+            f"noise explains ({level})."
         )
     if any(_too_few(group, half_lives.clocks[0]) for group in half_lives.groups):
         notes.append(
-            "3 of 8, after 2 to 5: how many series have clearly expired, and when; too few for an "
-            "interval."
+            "3 of 8, after 2 to 5: 3 of 8 series have clearly expired, after 2 to 5 releases or "
+            "months; too few for an interval."
         )
     notes.append(
         "Doubled if drift continues: for a model calibrated at any release, if errors keep "
@@ -422,8 +422,9 @@ def steps_table(half_lives: HalfLives) -> Table:
     notes = [
         "A step is a lasting change of the error from one version to the next. The search raises "
         f"false alarms in {100 * half_lives.alpha:g} % of series without a step. Predicted / "
-        "measured: its change, median over the series with a step; above 0 the measured value fell "
-        "(a time: faster). Sorted by size: |log change| times the root of the number of series."
+        "measured: change of this ratio, median over the series with a step; above 0, the measured "
+        "value fell (for a time: faster). Sorted by |log change| times the square root of the "
+        "number of series."
     ]
     searched = [steps for group in half_lives.groups for steps in group.series_steps]
     if all(steps.refused for steps in searched):
@@ -455,7 +456,9 @@ def _environment(half_lives: HalfLives) -> Table:
         Column("Attributed to", lambda row: _CAUSES.get(row.verdict, row.verdict)),
         Column("Reason", lambda row: row.reason),
     ]
-    notes = ["Environment: everything without a version in the table (machine, settings, drivers)."]
+    notes = [
+        "Environment: everything that has no version in the table (machine, settings, drivers)."
+    ]
     if len(rows) > len(shown):
         notes.append(f"{len(rows) - len(shown)} smaller steps are not shown; --json lists all.")
     title = "Steps by date of validation: caused by software or environment?"

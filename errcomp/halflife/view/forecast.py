@@ -235,13 +235,13 @@ def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
     notes: list[Note | str] = [f"{within}, for a series drawn at random from the group."]
     notes.append(
         "*: the method to use for the group. Steps and drift: probability that the error is within "
-        "the promise at that time, including the error at calibration. Survival: share of the "
-        "series within the promise at calibration that never leave it (100 % at first); shown for "
-        "comparison, and used where the other methods refuse."
+        "the promise at that time, including the error at calibration. Survival: of the series "
+        "that are within the promise at calibration, the share that never leave it (100 % at "
+        "first); shown for comparison, and used where the other methods refuse."
     )
     now = (
         f"The model was calibrated {_releases(forecast.age)} before the last version and not since."
-        " Now is the last version; whether the model still holds there was not checked."
+        " Now is the last version; whether the model is still valid there was not checked."
         if forecast.age
         else "Now is the last version, and the model is calibrated there. --age N forecasts for a "
         "model calibrated N releases earlier."
@@ -253,7 +253,7 @@ def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
     notes.append(now)
     notes.append(
         f"[low, high]: {_percent(forecast.level)} interval, if releases to come are like those "
-        "seen. later: after the times of the forecast; ∞: no upper bound; –: longer than the "
+        "seen. later: after the last time of the forecast; ∞: no upper bound; –: longer than the "
         "record."
     )
     notes += map(item, _method_notes(forecast))

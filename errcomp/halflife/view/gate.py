@@ -158,7 +158,7 @@ def _markdown(result: GateResult, title: str, verdict: str) -> str:
     lines += table(["verdict", "series"], counts, right=[1])
     lines.append(
         f"This is check number {result.look} of this history. Its false-alarm rate is "
-        f"{result.level:.2g} for all series together, out of {result.alpha:.2g} for all checks."
+        f"{result.level:.2g} for all series together; that of all checks is {result.alpha:.2g}."
     )
     if result.law.scale != 1 or np.isfinite(result.law.df):
         lines.append(

@@ -74,13 +74,13 @@ def study_tables(study: ReleaseStudy) -> list[Table]:
             _notes(study),
         ),
         _few(
-            f"Operators by class, with the times of {first}: which exceed twice a promised error "
-            "of 5 %, and since when",
+            f"Operators by class, predicted by their times of {first}: which exceed twice a "
+            "promised error of 5 %, and since when",
             "Operator",
             [(str(group.key["kernel_class"]), group) for group in study.classes.groups],
         ),
         _few(
-            f"The whole model by network: where its error exceeds twice that at {first}",
+            f"The whole model by network: where its error exceeds twice its error at {first}",
             "Network",
             [(str(group.key["model"]), group) for group in study.networks.groups],
         ),
@@ -138,9 +138,9 @@ def _few(title: str, header: str, groups: Sequence[tuple[str, GroupHalfLife]]) -
     ]
     notes = [
         "Expired: the error exceeded the limit at some release by more than noise explains (95 % "
-        "for each series). First and last expired at: releases at which this held for the first "
-        "and for the last of these series. Too noisy: noise hides whether the series expired. "
-        "Predicted / measured: its change, median over the series; above 0: the measured time fell "
+        "for each series). First and last expired at: releases at which the first and the last of "
+        "these series expired. Too noisy: noise hides whether the series expired. Predicted / "
+        "measured: change of this ratio, median over the series; above 0, the measured time fell "
         "(a speed-up)."
     ]
     return Table(title, columns, rows, notes)
@@ -186,17 +186,17 @@ def _notes(study: ReleaseStudy) -> list[str]:
     noise = study.modelled.noise
     return [
         "RMS doubled: time until the root mean square error over all series has doubled. Median "
-        "survival: time until half of the series exceed twice the error. Possibly still valid: "
-        "share of series that never exceeded it by more than noise explains (95 %). [low, high]: "
-        "95 % interval, given these releases. > x: longer than the record; the interval starts at "
-        "x.",
+        "survival: time until half of the series exceed twice their error at first. Possibly still "
+        "valid: share of series that never exceeded that limit by more than noise explains (95 %). "
+        "[low, high]: 95 % interval, given these releases. > x: longer than the record; the "
+        "interval starts at x.",
         "Error at first: for the whole model and its composition term, the error on held-out "
         f"networks. Looked up: the times measured at {study.modelled.versions[0]} are the "
-        "prediction. It starts without an error, and its limit is the one for a promised error of "
-        "5 %.",
-        f"Two processes of the first release differ by (mean, 95 % interval): {alike}.",
+        "prediction. This prediction starts without an error; its limit is twice a promised error "
+        "of 5 %.",
+        f"Difference between two processes of the first release (mean, 95 % interval): {alike}.",
         f"Noise of one comparison: {format_fraction(noise.sd)} (median).",
         "One CPU, one framework, small networks: other systems may differ. Times of profiled "
-        "operators include the profiler's overhead, which grew with release 1.28; times of "
-        "networks do not.",
+        "operators include the profiler's overhead, which increased in release 1.28; times "
+        "of networks do not.",
     ]

@@ -117,7 +117,7 @@ def variance_bounds(terms: Terms) -> VarianceBounds:
         reason = (
             "the exponential of a Student t variable has no mean"
             if log
-            else f"Student t errors with df = {terms.df:g} ≤ 2 have none"
+            else f"Student t errors with df = {terms.df:g} ≤ 2 have no variance"
         )
         raise NotDefinedError(
             f"the variance of the sum is not defined: {reason}. Use quantile_bounds or band "

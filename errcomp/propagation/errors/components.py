@@ -142,8 +142,8 @@ def estimate_components(
     estimate matches its use: over all runs the mean propagated variance equals the mean squared
     error, except for truncation. Correlations that decrease from coarse to fine are pooled
     (isotonic regression with the weights of the denominators); negative ones are set to 0. If no
-    run has two rows that are the same to the predictor, their correlation is taken as 1: it repeats
-    its error.
+    run has two rows that are the same to the predictor, the correlation of such rows is assumed to
+    be 1: the predictor repeats its error.
 
     Parameters
     ----------
@@ -460,8 +460,8 @@ def _shares(name: str, share: float | None) -> dict[str, float]:
     if name not in _LEVEL:
         if share is not None:
             raise InputError(
-                f"{name} takes no correlation, got {share!r}. Assumptions with one: "
-                f"{', '.join(_LEVEL)}."
+                f"assumption {name!r} takes no correlation, got {share!r}. Assumptions that take "
+                f"one: {', '.join(_LEVEL)}."
             )
         return {}
     share = 1.0 if share is None else share

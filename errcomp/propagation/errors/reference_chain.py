@@ -134,7 +134,7 @@ class ChainError:
     bias : float
         Sum of the known biases.
     bias_unknown : tuple of str
-        Predictors with only a MAPE: their bias is unknown, and taken as 0.
+        Predictors with only a MAPE: the bias is unknown, and 0 is assumed.
     spread : (float, float)
         Standard deviation of the log-ratio; two different numbers if an error is a range.
     error : (float, float)

@@ -80,12 +80,12 @@ class Observed(Document):
             values = np.asarray(getattr(self, what), dtype=float)
             # NaN fails this condition, too.
             if not (len(values) and values[0] >= 0 and (np.diff(values) >= 0).all()):
-                raise InputError(f"{what} of observed errors must increase, from at least 0")
+                raise InputError(f"{what} of observed errors must increase and start at 0 or above")
         if len(self.sizes) != len(self.below) or abs(self.below[-1] - 1) > _ROUNDING:
             raise InputError(
-                "each size of an observed error needs the share of the devices at or below it, the "
-                f"last being 1; got {len(self.sizes)} sizes and {len(self.below)} shares that "
-                f"end with {self.below[-1]!r}"
+                "each size of an observed error needs the share of the devices at or below it, and "
+                f"the last share must be 1; got {len(self.sizes)} sizes and {len(self.below)} "
+                f"shares that end with {self.below[-1]!r}"
             )
         if not math.isfinite(self.sizes[-1]):
             raise InputError(f"sizes of observed errors must be finite, got {self.sizes[-1]!r}")

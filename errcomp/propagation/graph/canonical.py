@@ -529,7 +529,7 @@ def _finite_values(function: Callable[[Floats], Floats], at: Floats, z: Floats) 
         raise NotDefinedError(
             f"a function of a time is infinite with a probability of {saturated:.2g} (a saturated "
             "queue), so the result has no mean and no variance. Use Monte Carlo, which has "
-            "quantiles up to the rest of the probability, or lower the load."
+            "quantiles up to the remaining probability, or lower the load."
         )
     inside = np.flatnonzero(np.abs(z) <= _CENTRAL)
     return np.clip(values, values[inside[0]], values[inside[-1]])

@@ -141,13 +141,13 @@ class Replicas(Node, node="replicas"):
         T = t \cdot \max_{k \le n} v e^{b + s Z_k}, \qquad
         Z_k = \sqrt{\rho} \, C + \sqrt{1 - \rho} \, E_k
 
-    The child's time t, with its error, is common to all ranks. A rank differs from it by a
+    The child's time t, with its error, is the same for all ranks. A rank differs from it by a
     log-normal jitter; the jitters of two ranks have the correlation ρ. The maximum factorises into
     :math:`v e^{b + s \sqrt\rho C}` and :math:`e^{s \sqrt{1-\rho} M}` with M the largest of n
-    independent standard normals, :math:`M = \Phi^{-1}(\Phi(Z)^{1/n})` for one standard normal Z.
-    So two quantities suffice for any n. The second is a log-normal quantity with the mean and
-    variance of the factor, and an increasing function turns it into the factor: exact for draws,
-    and close to the identity for engines that approximate functions.
+    independent standard normals, :math:`M = \Phi^{-1}(\Phi(Z)^{1/n})` for one standard normal Z. So
+    two quantities suffice for any n. The second is a log-normal quantity with the mean and variance
+    of the factor, and an increasing function turns it into the factor: exact for draws, and close
+    to the identity for engines that approximate functions.
 
     Misleads where ranks differ permanently (another device, another share of the work): use
     branches of a `Parallel`. The distribution of M is for normal errors; with Student t errors of

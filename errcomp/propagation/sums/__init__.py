@@ -286,7 +286,7 @@ def error_budget(terms: Terms, *, by: Literal["class", "term"] = "class") -> Bud
 
 
 def effective_number(terms: Terms) -> float:
-    r"""Return the number of equal, independent kernels with the same relative error of the total.
+    r"""Return the number of equal, independent kernels whose total has the same relative error.
 
     .. math:: n_\mathrm{eff} = \frac{\left(\sum_i n_i \sigma_i\right)^2}{\operatorname{Var} S}
 

@@ -20,10 +20,10 @@ _METHODS: dict[Law, str] = {
     "normal": "normal with this mean and variance",
     "student-t": "Student t with this location and scale",
     "log-normal": "log-normal with this mean and variance (Fenton-Wilkinson)",
-    "normal mixture": "normal with the mean and variance given the mixing variable of the t, "
-    "averaged over it",
-    "log-normal mixture": "log-normal with the mean and variance given the mixing variable of the "
-    "t, averaged over it",
+    "normal mixture": "normals with the mean and variance at each value of the mixing variable "
+    "of the t, averaged over these values",
+    "log-normal mixture": "log-normals with the mean and variance at each value of the mixing "
+    "variable of the t, averaged over these values",
 }
 #: Probability that is cut off at each end of the mixing variable.
 _REST = 1e-12
@@ -108,7 +108,7 @@ class Moments:
         exponential of a t variable), a t variable with df ≤ 1 has no mean, and with df ≤ 2 no
         variance. Quantiles always exist.
     law : {"normal", "student-t", "log-normal", "normal mixture", "log-normal mixture"}
-        Distribution of the quantiles; `method` has it in words.
+        Distribution of the quantiles; `method` names it in words.
     location, scale : float
         Parameters of that distribution: mean and sd (normal), location and scale (Student t), mean
         and sd of the logarithm (log-normal). For a mixture those at the mixing variable 1.

@@ -35,9 +35,8 @@ def report_validation(
     and loses no power: bands that are too narrow by some factor show it most clearly at 90 %. A
     band that is too wide does not fail; the summary mentions it.
 
-    If the bands are right, a false alarm has a probability of at most 5 % (half of that by the
-    nominal level, because the interval has two ends), for any number of levels
-    (tests/statistical/test_checks.py).
+    If the bands are right, a false alarm has a probability of at most 5 % (nominally half of that,
+    because the interval has two ends), for any number of levels (tests/statistical/test_checks.py).
 
     Parameters
     ----------
@@ -181,8 +180,8 @@ def _advice(result: Validation, rows: Sequence[ValidationRow], failed: bool) -> 
         best = min(others, key=lambda row: row.interval_score)
         lines.append(
             f"Or use another assumption: under {best.assumption} the band is "
-            f"{_times(best.mean_width, first.mean_width)} and contains {_covered(best)}. It was "
-            "chosen after a look at these totals: check it on others."
+            f"{_times(best.mean_width, first.mean_width)} and contains {_covered(best)}. "
+            "It was chosen after a look at these totals: check it on other totals."
         )
     return items("What to do:", [*lines, *notes])
 
@@ -200,7 +199,8 @@ def _footer(result: Validation, first: ValidationRow) -> list[str]:
         line(
             f"Per cent of {first.n} totals ({result.total}) inside the band, with 95 % intervals "
             f"for totals correlated within {clusters}; {how}. Only the main assumption can fail: "
-            f"its {_percent(first.level)} band first, each further level if the one before failed. "
+            f"its {_percent(first.level)} band is tested first, and each further level only if the "
+            "one before failed. "
             f"Valid bands fail in at most 5 % of checks.{skipped}"
         )
     ]

@@ -256,10 +256,11 @@ _BIN_LEVEL = 0.9
 def calibration(validation: Validation, ax: Axes | None = None) -> Axes:
     r"""Draw the share of totals inside their bands against the share that should be.
 
-    On the diagonal bands cover as often as promised; below it they are too narrow, above it too
+    On the diagonal, bands cover as often as promised; below it they are too narrow, above it too
     wide. Vertical lines are the 95 % intervals of `coverage_interval`: totals of one device have
-    correlated errors, so few devices make them wide. Points of one level are side by side so that
-    their intervals are visible. Bounds for any dependence promise "at least" and should be above.
+    correlated errors, so the lines are long with few devices. Points of one level are side by side
+    so that their intervals are visible. Bounds for any dependence promise "at least" and should be
+    above.
 
     Misleads if the line nearest to the diagonal is taken as the best assumption: among valid ones,
     prefer the lower interval score.

@@ -192,10 +192,10 @@ def _run(result: Propagation, title: str) -> Table:
 
 def _terms(result: Propagation) -> list[str]:
     """Explain the terms of the table, one sentence each."""
-    terms = ["Growth: error (sd) of the run over that of its kernels; at 1 nothing cancels."]
+    terms = ["Growth: error (sd) of the run / error of its kernels; at 1, nothing cancels."]
     if any(outcome.effective_number is not None for outcome in result.outcomes):
         terms.append(
-            "Effective number: independent kernels of equal error that would cancel as much."
+            "Effective number: how many independent kernels of equal error would cancel as much."
         )
     explained = {
         "comonotonic": "comonotonic: one cause, all errors go the same way.",

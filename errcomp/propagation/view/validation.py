@@ -44,14 +44,14 @@ def validation_view(result: Validation) -> Report:
     figures = [
         Figure(
             "coverage",
-            "On the line bands contain as many totals as they should; below it, fewer.",
+            "On the line, bands contain as many totals as they should; below it, fewer.",
             partial(drawing.calibration, result),
         ),
         *(
             Figure(
                 f"pit-{i}",
-                "Position of the totals in their distributions: level if those are right. The grey "
-                "band treats totals as independent.",
+                "Positions of the totals in their predicted distributions; bars are level if the "
+                "distributions are right. The grey band assumes independent totals.",
                 partial(drawing.pit, result, name),
             )
             for i, name in enumerate(result.pit, 1)
@@ -118,8 +118,8 @@ def _table(result: Validation) -> Table:
         f"intervals that treat totals of one {result.cluster} as correlated "
         f"({count(first.n_clusters, result.cluster)}).",
         *_without_total(result),
-        "Width: width of the band over the prediction. Score: interval score over the prediction; "
-        "lower is better.",
+        "Width: width of the band / prediction. Score: interval score / prediction; lower is "
+        "better.",
         *(item(f"{caveat.message}.", on="text") for caveat in result.caveats),
     ]
     title = f"Do the bands hold? {result.source or 'the table'}, {how}"

@@ -126,9 +126,10 @@ def read(path: AnyPath) -> Output:
     Output
         For each system ("rank") the simulated ``time``, the ``exposed communication`` and, where
         stated, the time spent in ``communication``, ``compute``, …, in cycles (1 ns in the
-        layer by ``phase``; its tables are in us. A log in which systems finish again holds several
-        runs, which are numbered. If the log lists them: the ``time`` (ns) and ``bandwidth`` of each
-        communication, level "collective". A run that did not finish is a row with a status.
+        analytical back end), as predictions. Version 1 has one time of the run, and the times of
+        each layer by ``phase``; its tables are in us. A log in which systems finish again holds
+        several runs, which are numbered. If the log lists them: the ``time`` (ns) and ``bandwidth``
+        of each communication, level "collective". A run that did not finish is a row with a status.
 
     Raises
     ------

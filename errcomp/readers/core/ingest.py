@@ -236,7 +236,7 @@ Outcome = Output | Skipped | Along
 
 
 def is_data(path: Path) -> bool:
-    """Say whether a file may be the output of a tool, going by its name."""
+    """Say whether a file may be the output of a tool, by its name."""
     return not path.name.startswith(".") and path.suffix.lower() not in _NOT_DATA
 
 
@@ -245,9 +245,9 @@ def look(path: Path, name: str, among: Sequence[Format] | None) -> Outcome:
     source = Source(path, name=name)
     try:
         if not is_data(path):
-            return Skipped(name, "not the output of a tool, going by its name")
+            return Skipped(name, "not a tool's output, according to its name")
         if is_archive(path):
-            return Skipped(name, "an archive in it: give that archive on its own")
+            return Skipped(name, "an archive: give it on its own")
         if not source.head.strip():
             return Skipped(name, "empty: the run may have failed")
         possible = recognise(source, among)
@@ -598,8 +598,8 @@ def same_bytes(files: Sequence[tuple[str, Path]]) -> tuple[str, ...]:
                     copies[file_digest(content, "sha256").digest()].append(name)
     return tuple(
         f"{' and '.join(names[:_NAMED])}{_and_more(names)} are byte-for-byte the same file: their "
-        "rows count once for each. If one was meant for training and another for testing a model, "
-        "nothing was tested."
+        "rows are counted once per copy. If one was meant for training and another for testing a "
+        "model, nothing was tested."
         for names in copies.values()
         if len(names) > 1
     )

@@ -384,9 +384,8 @@ def output(
 ) -> Output:
     r"""Check the rows of a reader, and make its result.
 
-    A value that is not a number, infinite or negative becomes null. Without any other value, its
-    row gets the status "no value", "not finite" or "negative". Keys without any value are left
-    out.
+    A value that is not a number, infinite or negative becomes null. A row without any other value
+    gets the status "no value", "not finite" or "negative". Keys without any value are left out.
 
     Parameters
     ----------

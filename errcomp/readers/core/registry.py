@@ -68,8 +68,8 @@ class Format:
     folder : bool
         The format is a whole folder, not a file.
     reference : {"hardware", "rtl", "simulator", "estimate", "unknown"}, optional
-        What its measured values were measured on: the column ``reference`` of its rows. If the
-        file says it, `read` gives the column, which has priority. Default: unknown.
+        What its measured values were measured on: the column ``reference`` of its rows. If the file
+        states this, `read` gives the column, which has priority. Default: unknown.
     """
 
     name: str
@@ -342,7 +342,7 @@ def read_source(source: Source, among: Sequence[Format] | None = None) -> Output
     possible = recognise(source, among)
     if not possible:
         if not source.path.is_dir() and not source.head.strip():
-            raise source.error("the file is empty. The run may have failed, or copy it again.")
+            raise source.error("the file is empty. The run may have failed; if not, copy it again.")
         if source.head.startswith(b"PK\x03\x04"):
             raise source.error("the zip archive is cut off or damaged. Copy it again.")
         known = "" if among is None else f" ({', '.join(entry.files for entry in among)})"

@@ -39,8 +39,8 @@ def read(path: AnyPath) -> Output:
 
     Raises
     ------
-    A row is cut off, has text instead of a number, or the files have different numbers of
-    rows.
+    InputError
+        A row is cut off, has text instead of a number, or the files have different numbers of
         rows.
 
     Examples

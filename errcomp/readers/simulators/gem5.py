@@ -128,7 +128,7 @@ _tool = ToolFormats("gem5", gives="predictions")
     "stats.txt",
     "model, system: time, time in seconds, cycles, host time (ps, s, cycles)",
     lambda source: any(_BEGIN.search(line) for line in source.head_lines),
-    sample="m5out/stats.txt of a learning project, names of before gem5 21.1",
+    sample="m5out/stats.txt of a learning project, with the names used before gem5 21.1",
     limits="Counters of components (caches, DRAM, branch predictors) are not read.",
 )
 def _read(source: Source) -> Rows:

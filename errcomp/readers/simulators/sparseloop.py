@@ -61,8 +61,8 @@ def read(path: AnyPath) -> Output:
 
 
 _NOT_SILICON = (
-    "The ground truth is for a single processing element, not for a chip, so it is read as another "
-    "simulator's. The artifact does not state its source."
+    "The ground truth is for a single processing element, not for a chip, so it is read as the "
+    "output of another simulator. The artifact does not state its source."
 )
 _HELD = "kernel: time (cycles)"
 _tool = ToolFormats("Sparseloop", reference="simulator", sample="MICRO 2022 artifact")

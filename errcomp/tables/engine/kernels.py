@@ -34,7 +34,7 @@ class KernelRows(EngineRows):
     their logarithms. Of the results,
 
     * exact are the numbers of kernels and of dropped kernels, sizes, weights, means and scatter;
-      everything is, if measurements of a kernel in a run are either equal or over 2 % apart.
+      everything is exact if measurements of a kernel in a run are either equal or over 2 % apart.
     * approximate are the weights of outliers, medians, and the floor below which a typical time
       replaces a prediction. Each uses the mean of measurements within 2 %. In the tests, factors
       agree to 0.1 %.

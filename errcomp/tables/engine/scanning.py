@@ -147,7 +147,8 @@ def _check_columns(files: Sequence[Path]) -> None:
         if _keys_of(file) != keys:
             raise InputError(
                 f"{file}: its folders name the keys {describe_names(_keys_of(file))}, "
-                f"those of {files[0]} name {describe_names(keys)}. Give files with the same keys."
+                f"the folders of {files[0]} name {describe_names(keys)}. Give files with the "
+                "same keys."
             )
         try:
             schema = _columns_of(file)

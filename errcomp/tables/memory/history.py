@@ -73,7 +73,7 @@ class History(Table):
         Renames columns of the data: ``{"version": "round"}`` reads version from round.
     series : sequence of str, optional
         Columns that together name the series, instead of a column ``series`` or of all columns.
-        Results beside ``measured`` (a second run, a percentile) do not name it.
+        Results beside ``measured`` (a second run, a percentile) do not name the series.
     order : sequence of str, optional
         Versions, oldest first; needed only if release dates, numbers and dates cannot order them.
     unit : str, optional
@@ -86,8 +86,8 @@ class History(Table):
     Attributes
     ----------
     versions : tuple of str
-        Oldest first. A selection keeps all versions of the table: a version that it was not
-        validated under is still a release (see `with_own_versions`).
+        Oldest first. A selection keeps all versions of the table: a version without a validation in
+        the selection is still a release (see `with_own_versions`).
     order_by : {"order", "released", "number", "date", "single"}
         What ordered the versions: the given order, release dates, version numbers, or the dates of
         the first validation; ``"single"`` if there is only one version.

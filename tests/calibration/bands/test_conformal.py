@@ -294,7 +294,10 @@ def test_where_a_category_has_too_little_all_share_factors_and_this_is_said():
     found = GroupConformal(method="pooled").fit(*data, category=category)
     assert found.categories_ == {}
     (note,) = [note for note in found.notes if note.startswith("all categories share these bands")]
-    assert note.endswith("need 19 runs in 5 groups, got training (16 runs in 4 groups)")
+    assert note.endswith(
+        "need at least 19 runs and at least 5 groups in each category, got training (16 runs in 4 "
+        "groups)"
+    )
     _, high = found.apply([0.0], [-Z], [Z], category=["training"])
     np.testing.assert_allclose(high[0], np.maximum.accumulate(found.factors_ * Z))
 
@@ -306,7 +309,8 @@ def test_a_category_needs_the_groups_of_a_guarantee(method):
     found = GroupConformal(method=method).fit(*data, category=category)
     assert found.categories_ == {}
     short = "got (unknown) (18 runs in 3 groups), inference (51 runs in 17 groups)"
-    assert f"need 19 runs in 19 groups, {short}" in found.notes[-1]
+    needed = "need at least 19 runs and at least 19 groups in each category"
+    assert f"{needed}, {short}" in found.notes[-1]
 
 
 def test_category_must_be_given_where_it_was_fitted_and_only_there():

@@ -301,7 +301,7 @@ def test_too_few_old_groups():
         ({"x_new": np.zeros((2, 2))}, "same features, got 3 and 2"),
         ({"x_new": np.full((2, 3), np.inf)}, "x_new must be finite, got inf in rows 0, 1"),
         ({"x_new": np.zeros(3)}, "x_new must have 2 dimension"),
-        ({"names": ["a"]}, "names must be 3, one per feature, got 1"),
+        ({"names": ["a"]}, "there must be 3 names, one per feature, got 1"),
         ({"groups_old": [1]}, "groups_old must be 80 names"),
         ({"groups_new": [1, None]}, "groups_new must be known, got None in row 1"),
         ({"x_old": np.zeros((80, 3)), "x_new": np.zeros((2, 3))}, "no feature varies"),

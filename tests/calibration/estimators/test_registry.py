@@ -161,7 +161,7 @@ def test_one_file_is_kept_in_model_files(
     assert again.predict(table).rows() == model.predict(table).rows()
     # Where the file is not there, its model files are refused.
     add("")
-    with pytest.raises(InputError, match="no kind of model 'constant'"):
+    with pytest.raises(InputError, match="unknown kind of model: 'constant'"):
         load_model(path)
 
 

@@ -57,7 +57,7 @@ def line(**changed):
         ({"members": (line(name="../a"),)}, "name of a member must be"),
         ({"members": (line(name="a.b"),)}, "name of a member must be"),
         ({"members": (line(name="n" * 65),)}, "name of a member must be"),
-        ({"members": (line(kind="forest"),)}, "no kind of model 'forest'"),
+        ({"members": (line(kind="forest"),)}, "unknown kind of model: 'forest'"),
         ({"members": (line(meta={"a": np.int64(1)}),)}, "member 'line': meta.a must be"),
         ({"members": (line(booster="text"),)}, "booster must be bytes or None"),
         ({"members": (line(arrays=[ONES]),)}, "arrays must be a mapping"),

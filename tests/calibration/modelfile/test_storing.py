@@ -248,9 +248,9 @@ FORGERIES = {
     "format": (set_in("format", "other"), "its format is 'other', not 'errcomp-model'"),
     "unknown kind": (
         set_in("members", 0, "kind", "forest"),
-        r"no kind of model 'forest'. Kinds: .*newer errcomp",
+        r"unknown kind of model: 'forest'. Kinds: .*newer errcomp",
     ),
-    "kind as list": (set_in("members", 0, "kind", []), r"no kind of model \[\]"),
+    "kind as list": (set_in("members", 0, "kind", []), r"unknown kind of model: \[\]"),
     "unit": (set_in("unit", "parsec"), "unit must be a unit of time .*got 'parsec'"),
     "unit as list": (set_in("unit", ["ms"]), "unit must be"),
     "task": (set_in("task", "training"), "task must be one of composition, prediction"),

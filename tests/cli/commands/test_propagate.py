@@ -391,7 +391,10 @@ BAD = [
     (("k", "--correlation", "classes=0.1,classes=0.2"), "assumption 'classes' is given twice"),
     (("k", "--correlation", "classes=much"), "--correlation classes=much: 'much' is not a number"),
     (("k", "--correlation", "classes=1.5"), "must be between 0 and 1, got 1.5"),
-    (("k", "--correlation", "independent=0.5"), "assumption 'independent' takes no correlation, got 0.5"),
+    (
+        ("k", "--correlation", "independent=0.5"),
+        "assumption 'independent' takes no correlation, got 0.5",
+    ),
     (("k", "--spread", "0.1", "--correlation", "estimated"), "needs an error model"),
     (("k", "--spread=-0.1"), "spread of all classes must not be negative, got -0.1"),
     (("k", "--spread", "nan"), "spread of all classes must be a finite number, got nan"),

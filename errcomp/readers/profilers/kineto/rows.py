@@ -117,7 +117,7 @@ def _gpu(trace: Trace) -> _Work:
     if not matched.all():
         notes.append(
             f"the trace lacks the launch of {int((~matched).sum())} of {len(matched)} kernels and "
-            "copies: they belong to the step in which they started."
+            "copies: these are assigned to the step in which they started."
         )
     when = np.where(matched, launched, gpu["ts"])
     origin = trace.span[0]

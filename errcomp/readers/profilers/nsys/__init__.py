@@ -144,7 +144,7 @@ def _work(
         missing = [name for name in ("start", "end", "deviceId", "streamId") if name not in columns]
         if missing:
             raise source.error(
-                f"table {_ACTIVITY}{kind} has no column {', '.join(missing)}. It may come from a "
+                f"table {_ACTIVITY}{kind} has no column {', '.join(missing)}. It may come from an "
                 "unsupported version of nsys: export it with a newer one."
             )
         frame = whole_numbers(columns, rows)

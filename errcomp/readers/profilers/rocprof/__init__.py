@@ -295,7 +295,7 @@ def _dispatches(source: Source, database: sqlite3.Connection, suffix: str) -> pl
     columns, rows = select(database, _DISPATCH + suffix, _OF_DISPATCH + _AXES)
     if not {*_TIMES, "kernel_id"} <= set(columns):
         raise source.error(
-            f"table {_DISPATCH}{suffix} has no start, end and kernel_id. It may come from a "
+            f"table {_DISPATCH}{suffix} has no start, end and kernel_id. It may come from an "
             "unsupported version of rocprofv3: convert it to CSV with rocpd."
         )
     frame = whole_numbers(columns, rows)
