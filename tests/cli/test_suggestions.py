@@ -45,7 +45,7 @@ Run = Callable[..., Any]
         (("metrics", "--by", "devicx"), "no column 'devicx'. Did you mean 'device'? Columns to g"),
         (("metrics", "--by", "Device"), "Did you mean 'device'? Names are case-sensitive. "),
         (("metrics", "--cluster", "modelx"), "no column 'modelx'. Did you mean 'model'?"),
-        (("metrics", "--where", "device=h100"), "no row has device=h100. Did you mean 'H100'? Nam"),
+        (("metrics", "--where", "device=h100"), "no row has device=h100. Did you mean 'H100'? Na"),
         (("metrics", "--where", "device=A100"), "Did you mean 'A100-40G'? Values of device: "),
         (("metrics", "--tool", "neusigth"), "no tool 'neusigth'. Did you mean 'neusight'? Tools "),
         (("metrics", "--figures", "mapee"), "no metric 'mapee'. Did you mean 'mape'? Metrics: "),

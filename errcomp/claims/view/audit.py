@@ -360,10 +360,7 @@ def _joint_notes(result: Audit) -> list[str]:
     )
     brackets = brackets_note(result, verdicts)
     if not brackets and any(verdict.word in ("overstated", "understated") for verdict in verdicts):
-        brackets = (
-            "All verdicts of over- and understated remain after correcting for the number of "
-            "claims."
-        )
+        brackets = "Correcting for the number of claims changes no verdict."
     return [f"{note} {brackets}".rstrip()]
 
 

@@ -43,8 +43,8 @@ def with_words(audit: Audit, word: Word, jointly: Word) -> Audit:
 
 def test_groups_and_claims_about_all_pairs_are_counted_and_named(judged: Audit) -> None:
     assert said(judged) == (
-        "3 claims are checked, each at 95 % confidence. All verdicts of over- and understated "
-        "remain after correcting for the number of claims."
+        "3 claims are checked, each at 95 % confidence. Correcting for the number of "
+        "claims changes no verdict."
     )
     assert words(judged) == ["overstated"] * 3
 
