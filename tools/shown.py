@@ -48,24 +48,29 @@ def words(command: str) -> list[str]:
 
 
 def chosen(old: str, new: str) -> str:
-    """Return the lines of a new output that an old one with `…` shows."""
+    """Return the lines of a new output that an old one with `…` shows.
+
+    A piece between two `…` goes from the line most like its first to the one most like its last.
+    """
     pieces = [piece.strip("\n").splitlines() for piece in re.split(r"^…$", old, flags=re.M)]
     if len(pieces) == 1:
         return new
-    lines, result, begin = new.splitlines(), [], 0
+    lines, shown, begin = new.splitlines(), [], 0
     for i, piece in enumerate(pieces):
-        last = i == len(pieces) - 1
-        starts = range(begin, max(begin, len(lines) - len(piece)) + 1)
-        alike = {
-            start: difflib.SequenceMatcher(
-                None, "\n".join(piece), "\n".join(lines[start : start + len(piece)])
-            ).ratio()
-            for start in ([begin] if i == 0 else [max(starts)] if last and piece else starts)
-        }
-        start = max(alike, key=lambda at: alike[at])
-        result.append("\n".join(lines[start : start + len(piece)]))
-        begin = start + len(piece)
-    return "\n…\n".join(result).strip("\n")
+        start, end = begin, begin
+        if piece:
+            start = begin if i == 0 else nearest(piece[0], lines, begin)
+            last = i == len(pieces) - 1
+            end = len(lines) if last else nearest(piece[-1], lines, start) + 1
+        shown.append("\n".join(lines[start:end]))
+        begin = end
+    return "\n…\n".join(shown).strip("\n")
+
+
+def nearest(line: str, lines: list[str], begin: int) -> int:
+    """Return the place of the line most like another, from a place upward."""
+    alike = [difflib.SequenceMatcher(None, line, other).ratio() for other in lines[begin:]]
+    return begin + alike.index(max(alike))
 
 
 class Page:

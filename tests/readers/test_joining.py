@@ -114,8 +114,8 @@ def test_rows_that_only_their_number_joins() -> None:
     (note,) = counted({"device": "A100", "model": "m"}, {"device": "H100", "model": "m"})
     assert note == (
         "the rows were joined by request alone, which only counts the rows of both sides, and they "
-        "differ in device (A100 and H100) in 3 of 3 pairs. Two unrelated runs would "
-        "match like this: join on these columns as well (--on)."
+        "differ in device (A100 and H100) in 3 of 3 pairs. Even two unrelated runs would "
+        "match in this way: join on these columns as well (--on)."
     )
     (note,) = counted({"batch": [1, 2, 3]}, {"batch": ["3", "2", "7"]})
     assert "batch (1 and 7) in 1 of 3 pairs" in note

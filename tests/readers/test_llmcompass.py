@@ -86,7 +86,7 @@ def test_dies() -> None:
         ("matmul", "64, 8, a, 0.5ms, 1Tflops\n", "line 1: '64, 8, a"),
         ("matmul", "64, 8, 8, xms, 1Tflops\n", "line 1: a value must be a number, got 'x'"),
         ("rates", "64, 8, 1.5\n\n64, 8, 1.5.5\n", "line 3: a value must be a number, got '1.5.5'"),
-        ("layer", "1\n2\n3\n", "expected the times of 12 operators, got 3"),
+        ("layer", "1\n2\n3\n", "expected 12 times \\(one per operator\\), got 3"),
     ],
 )
 def test_damage_is_named(tmp_path: Path, name: str, content: str, message: str) -> None:

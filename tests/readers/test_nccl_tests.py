@@ -48,7 +48,7 @@ def test_old_columns_with_the_tags_of_a_launcher() -> None:
     assert rows["repeat"].to_list() == [1, 1, 2, 2, None, None]
     # The test failed: no value is to be trusted.
     assert rows["measured"].null_count() == 6
-    assert rows["status"].unique().to_list() == ["values of the run are out of bounds: 3"]
+    assert rows["status"].unique().to_list() == ["3 values of the run are out of bounds"]
     assert rows["nodes"].unique().to_list() == [1]
     assert found.notes == ("3 values were out of bounds: the test failed.",)
 

@@ -55,7 +55,7 @@ def portable(kind: str) -> type[PortableModel]:
     >>> portable("forest")
     Traceback (most recent call last):
         ...
-    errcomp.errors.InputError: no kind of model 'forest'. Kinds: hierarchical, \
+    errcomp.errors.InputError: unknown kind of model: 'forest'. Kinds: hierarchical, \
 kernel-correction, linear, training, trees. If a newer errcomp wrote it, upgrade.
     """
     _check_kind(kind)

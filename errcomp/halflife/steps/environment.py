@@ -326,7 +326,7 @@ def attribute_steps(
     >>> attribution.verdict, attribution.since, attribution.until
     ('environment', '2020-03-04', '2020-03-05')
     >>> attribution.reason
-    'versions validated on both sides changed by 101 % of the step'
+    'versions validated before and after changed by 101 % of the step'
     """
     x = vector(value, "value")
     given = {"series": series, "version": version, "machine": machine}

@@ -39,7 +39,7 @@ def test_people_get_a_table_of_at_most_a_hundred_columns(run: Run) -> None:
     assert "habitat, micro, roofline" in ran.out
     assert "%  (overstated)   Mismatch" in ran.out
     assert "9 claims are checked" in ran.out
-    assert "In brackets: not significant after correcting for 9 claims." in ran.out
+    assert "A verdict in (brackets) is not significant after" in ran.out
     assert lines[0].endswith(": dataset neusight, tool neusight")
     assert "44.0]‡" in ran.out
     assert "H100 training: the median of these pairs rounds to 4.1 %." in ran.out

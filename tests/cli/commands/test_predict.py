@@ -107,8 +107,8 @@ def test_unlike_the_fit(run: Run, fitted: Path, new: Any) -> None:
     # Values differ from run to run, the warning is one.
     assert text.count("is outside the fit's") < 4
     assert "new chip/bert and 3 more" in text
-    assert "Band of a run on a known device: calibrated on 16 runs, each model held out" in text
-    assert "Band of a run on a new device: calibrated on 16 runs, each device held out" in text
+    assert "Band of a run on a known device: calibrated on 16 runs, each of the" in text
+    assert "Band of a run on a new device: calibrated on 16 runs, each of the" in text
 
 
 def test_one_run_in_detail(run: Run, fitted: Path, new: Any) -> None:

@@ -230,7 +230,7 @@ def test_an_audit_leaves_a_folder_on_disk(folder: Path, tmp_path: Path, run: Run
 def test_what_looks_at_single_pairs_refuses_a_folder(folder: Path, run: Run) -> None:
     ran = run("claims", "search", folder, "--figure", "x=2%")
     assert ran.code == 2
-    assert "Parquet files, which may be larger than memory" in ran.err
+    assert "Parquet files, which may not fit in memory" in ran.err
 
 
 def test_a_folder_with_other_files_says_how_to_name_a_pattern(
