@@ -11,6 +11,7 @@ from errcomp.metrics.intervals import tolerance_n, tolerance_share
 from errcomp.metrics.intervals.direct import (
     clopper_pearson,
     effective_n,
+    lower_share,
     order_statistics,
     quantile_in_clusters,
     quantile_needs,
@@ -143,3 +144,13 @@ class TestClusters:
     def test_quantile_beyond_the_sample(self):
         values = np.random.default_rng(3).lognormal(size=40)
         assert quantile_in_clusters(values, 0.99, np.repeat(np.arange(5), 8), 0.95) is None
+
+
+@pytest.mark.parametrize(
+    ("share", "text"),
+    [(0.6069, "60 %"), (0.29, "29 %"), (0.9499, "94 %"), (0.99701, "99.7 %"), (0.99987, "99.98 %"),
+     (0.0, "0 %"), (1.0, "100 %")],
+)  # fmt: skip
+def test_a_lower_bound_is_never_rounded_up(share: float, text: str) -> None:
+    assert lower_share(share) == text
+    assert float(text.removesuffix(" %")) / 100 <= share + 1e-9
