@@ -134,8 +134,8 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--order",
         metavar="VERSION,VERSION",
-        help="versions, oldest first; needed only if neither release dates, version numbers nor "
-        "dates give their order",
+        help="versions, oldest first; needed only if release dates, version numbers and dates "
+        "of validation do not give their order",
     )
     add_where(group)
 

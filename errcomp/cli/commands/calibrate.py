@@ -171,8 +171,8 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=_EMBEDDED,
         metavar="PATH",
-        help="table of kernels with run_measured (CSV, Parquet, JSON, JSON lines), folder of an "
-        f"artifact, or name of an embedded table (default: {_EMBEDDED})",
+        help="table of kernels (CSV, Parquet, JSON, JSON lines) with a column run_measured, folder "
+        f"of an artifact, or name of an embedded table (default: {_EMBEDDED})",
     )
     parser.add_argument(
         "--task",

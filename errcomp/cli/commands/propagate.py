@@ -88,7 +88,9 @@ def build(parser: Parser) -> None:
         "--matrix", type=Path, metavar="FILE", help="correlations (CSV) for --correlation matrix"
     )
     graph.add_argument(
-        "--draws", type=int, help=f"Monte Carlo draws with a graph (default: {_DRAWS})"
+        "--draws",
+        type=int,
+        help=f"with --graph: number of Monte Carlo draws (default: {_DRAWS})",
     )
     graph.add_argument(
         "--precision",
