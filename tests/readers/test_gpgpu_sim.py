@@ -41,11 +41,11 @@ def test_a_run_that_was_killed() -> None:
     found = fixture("gpgpu-sim-log", "killed")
     assert found.of(level="kernel").rows.select("kernel", "predicted", "status").rows() == [
         ("_Z4gemmPf", 400.0, None),
-        ("_Z4reluPf", None, "did not finish: the log ends before"),
+        ("_Z4reluPf", None, "did not finish before the log ended"),
     ]
     assert found.of(level="model").rows["predicted"].to_list() == [None]
     assert found.dropped[0].n == 1
-    assert found.notes[0].startswith("The run ended before all its kernels, so")
+    assert found.notes[0].startswith("The run ended before all its kernels finished, so")
 
 
 def test_kernels_at_the_same_time_are_one_row() -> None:
@@ -108,7 +108,7 @@ def test_names_may_have_blanks(tmp_path: Path) -> None:
     assert kernels["kernel"].to_list() == [one, two, two]
     assert kernels["predicted"].to_list() == [300.0, 100.0, None]
     assert found.of(level="model").rows["status"].to_list() == [
-        "1 kernels did not finish: the log ends before"
+        "1 kernel did not finish before the log ended"
     ]
     assert not any("at the same time" in note for note in found.notes)
     together = log + block(f"{two} {one}", "3 4", 50, 450) + _END
@@ -126,7 +126,7 @@ def test_names_with_blanks_of_kernels_that_were_only_pushed(tmp_path: Path) -> N
     found = gpgpu_sim.read(text_of(tmp_path, _HEAD + pushed + blocks))
     assert found.of(level="kernel").rows["status"].to_list() == [
         None,
-        "did not finish: the log ends before",
+        "did not finish before the log ended",
     ]
     assert found.of(level="kernel").rows["kernel"].to_list() == ["void f(int) void g(int)", "h"]
 
@@ -199,3 +199,18 @@ def test_the_sample(shared_data: Path) -> None:
     assert whole["predicted"] == 47500.0
     assert host["measured"] == 65.0
     assert found.dropped == ()
+
+
+@pytest.mark.parametrize("end", ["3x sec)", "", "(3 sec"])
+def test_a_damaged_time_of_the_simulator_is_not_that_of_an_earlier_kernel(
+    end: str, tmp_path: Path
+) -> None:
+    text = (DATA / "gpgpu-sim-log" / "good" / "stdout.txt").read_text()
+    before, line, after = text.rpartition(
+        "gpgpu_simulation_time = 0 days, 0 hrs, 0 min, 3 sec (3 sec)"
+    )
+    assert line
+    path = tmp_path / "stdout.txt"
+    path.write_text(f"{before}gpgpu_simulation_time = 0 days, 0 hrs, 0 min, 3 sec {end}{after}")
+    found = gpgpu_sim.read(path).of(quantity="host time").rows
+    assert found.select("measured", "status").rows() == [(None, "no value")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,8 @@ def test_several_runs_of_which_the_last_was_killed() -> None:
     ]
     assert [(one.reason, one.n) for one in found.dropped] == [("row that is cut off", 1)]
     assert found.notes == (
-        "The table of run 2 has no last line: the test was stopped, or the log is cut off.",
+        "The last line of the table of run 2 is missing: the test was stopped, or the log is cut "
+        "off.",
     )
 
 
@@ -180,3 +182,19 @@ def test_the_samples(shared_data: Path) -> None:
     assert one["measured"].to_list()[:2] == [34.66, 34.47]
     scatter = nccl_tests.read(folder / "superbench_nccl_reducescatter.log").rows
     assert scatter["collective"].unique().to_list() == ["reduce_scatter"]
+
+
+@pytest.mark.parametrize("scenario", ["good", "old_columns_tagged", "timestamps_cpu_time"])
+@pytest.mark.parametrize("size", ["10x8", "", "1" * 5000])
+def test_a_row_with_a_damaged_size_is_counted(scenario: str, size: str, tmp_path: Path) -> None:
+    (path,) = (DATA / "nccl-tests-log" / scenario).iterdir()
+    text = path.read_text()
+    whole = nccl_tests.read(path)
+    row = next(line for line in text.splitlines() if re.search(r"\bfloat\b.*\d", line))
+    first = re.search(r"(?<![\d\[,])\d+(?=\s+\d+\s+float)", row)
+    assert first is not None
+    damaged = row[: first.start()] + size + row[first.end() :]
+    found = nccl_tests.read(text_of(tmp_path, text.replace(row, damaged, 1), path.name))
+    assert len(found.rows) < len(whole.rows)
+    lost = {one.reason: one.n for one in found.dropped}
+    assert lost["row that is cut off"] == 1

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import datetime
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
 
 from errcomp.errors import InputError
+from errcomp.readers.collectives import chakra
 from errcomp.readers.core.ingest import ingest
 from errcomp.readers.core.output import Output
 
@@ -54,6 +57,20 @@ def table_of(found: Output, name: str) -> Any:
         return len(getattr(found, name).rows)
     except InputError as error:
         return str(error)
+
+
+@pytest.fixture(autouse=True)
+def _the_same_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Graphs made of Chakra traces, which hold no date, carry that of their making."""
+
+    class Clock(datetime.datetime):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> Clock:
+            return cls(2026, 1, 31, tzinfo=tz)
+
+    monkeypatch.setattr(
+        chakra, "datetime", SimpleNamespace(datetime=Clock, UTC=datetime.UTC)
+    )
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FIXTURES.iterdir()))

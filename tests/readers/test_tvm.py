@@ -130,3 +130,22 @@ def test_the_samples(shared_data: Path) -> None:
         "runtime error on the device": 5,
     }
     assert found.rows["measured"].max() < 10
+
+
+@pytest.mark.parametrize(
+    ("result", "status"),
+    [
+        ("[[true], 0, 1.5, 1600000000]", "no time"),
+        ("[[0.5, true], 0, 1.5, 1600000000]", "no time"),
+        (f"[[1{'0' * 400}], 0, 1.5, 1600000000]", "no time"),
+        ("[[0.5], false, 1.5, 1600000000]", "unknown error (False)"),
+        ("[[0.5], true, 1.5, 1600000000]", "unknown error (True)"),
+    ],
+)
+def test_what_is_no_number_is_no_time(result: str, status: str, tmp_path: Path) -> None:
+    lines = (DATA / "tvm-autotvm-log" / "good").glob("*")
+    first = next(lines).read_text().splitlines()[0]
+    record = first[: first.index('"result": ') + 10] + result + first[first.index(', "version"') :]
+    rows = tvm.read(text_of(tmp_path, first + "\n" + record + "\n", "tuning.log")).rows
+    assert rows["status"].to_list() == [None, status]
+    assert rows["measured"].to_list() == [pytest.approx(0.003), None]

@@ -11,6 +11,7 @@ from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, rea
 from errcomp.readers.core.sheet import has
 from errcomp.readers.core.values import number_at
 from errcomp.results import Dropped
+from errcomp.system.strict_json import is_number
 
 #: Column, quantity and unit.
 _MEASURES = (
@@ -96,7 +97,8 @@ def _read_log(source: Source) -> Rows:
         where = f" of run {i}" if len(tables) > 1 else ""
         if not table.complete:
             notes.append(
-                f"The table{where} has no last line: the test was stopped, or the log is cut off."
+                f"The last line of the table{where} is missing: the test was stopped, or the log "
+                "is cut off."
             )
         if table.out_of_bounds:
             notes.append(
@@ -244,7 +246,7 @@ _RANK = re.compile(
     r"\[[^\]]*\]\s*(.*?)\s*$"
 )
 _LIBRARY = re.compile(r"nccl-library=(\d+)|NCCL version (\d[\w.+-]*)")
-_OUT_OF_BOUNDS = re.compile(r"^#\s*Out of bounds values\s*:\s*(\d+)")
+_OUT_OF_BOUNDS = re.compile(r"^#\s*Out of bounds values\s*:\s*(\d{1,18})\b")
 _AVERAGE = re.compile(r"^#\s*Avg bus bandwidth\s*:")
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d")
 _WIDTHS = {
@@ -291,7 +293,7 @@ class Table:
 
     def comment(self, text: str) -> None:
         """Read a line of comment."""
-        if match := _RANK.match(text):
+        if (match := _RANK.match(text)) and len(match.group(1)) < 10:
             self.ranks = max(self.ranks, int(match.group(1)) + 1)
             self.hosts.add(match.group(2))
             self.devices.add(match.group(3))
@@ -309,13 +311,15 @@ class Table:
     def row(self, source: Source, line: int, text: str) -> None:
         """Read a row; ignore other lines."""
         words = text.split()
-        if len(words) < 3 or not (words[0].isdigit() and words[1].isdigit()) or words[2].isdigit():
-            return
         if len(words) > 8 and _STAMP.fullmatch(words[-2]):
             words = words[:-2]
         # The header names the columns twice, once per placement.
         named = [name for name in self.columns if name not in ("redop", "root", "timestamp")]
         single = named[: len(named) // 2]
+        if not (len(words) > 2 and all(map(_is_size, words[:2])) and not words[2].isdigit()):
+            # A damaged row has the numbers of the others.
+            self.cut += len(single) > 0 and sum(map(is_number, words)) > len(single)
+            return
         places = next((n for n in (2, 1) if 0 <= len(words) - 3 - n * len(single) <= 2), 0)
         if not single or not places:
             self.cut += 1
@@ -328,8 +332,12 @@ class Table:
             self.rows.append({**common, "placement": place, **_values(source, line, cells)})
 
 
+def _is_size(word: str) -> bool:
+    return word.isascii() and word.isdigit() and len(word) < 19
+
+
 def _common(first: list[str], middle: list[str]) -> dict[str, Any]:
-    root = next((word for word in middle if re.fullmatch(r"-?\d+", word)), None)
+    root = next((word for word in middle if re.fullmatch(r"-?\d{1,18}", word)), None)
     redop = next((word for word in middle if word != root), None)
     return {
         "size_bytes": int(first[0]),

@@ -77,12 +77,8 @@ def load_bytes(path: Path) -> bytes:
     except ValueError as error:  # a zero byte in the name
         raise InputError(f"{str(path)!r}: no such file ({error}).") from error
     if content.startswith(_GZIP):
-        try:
-            content = gzip.decompress(content)
-        except (OSError, EOFError, zlib.error) as error:
-            raise InputError(
-                f"{path}: broken gzip ({error}). The file may be cut off: copy it again."
-            ) from error
+        with Source(path).open() as file:
+            content = file.read()
     if not content.strip():
         raise InputError(f"{path}: the file is empty. It needs a header and at least one row.")
     return content
@@ -535,8 +531,7 @@ class _Unpacked(io.RawIOBase):
     def __init__(self, file: BinaryIO, source: Source) -> None:
         self._file, self._source = file, source
         self._gzip = gzip.GzipFile(fileobj=file)
-        size = source.path.stat().st_size
-        self._most, self._done = max(_FREE, _RATIO * size), 0
+        self._done = 0
 
     def readable(self) -> bool:
         return True
@@ -549,7 +544,8 @@ class _Unpacked(io.RawIOBase):
                 f"broken gzip ({error}). The file may be cut off: copy it again."
             ) from None
         self._done += len(data)
-        if self._done > self._most:
+        # By the bytes read up to here: a bomb is met where it begins, not when memory is full.
+        if self._done > max(_FREE, _RATIO * self._file.tell()):
             raise self._source.error(
                 f"its gzip data unpack to more than {_RATIO} times the compressed size, "
                 f"{self._done >> 20} MiB so far. If that is expected, unpack the file yourself and "

@@ -1,4 +1,9 @@
-"""SQLite databases of profilers, opened read-only."""
+"""SQLite databases of profilers, opened read-only and as files of a stranger.
+
+A database is a program: views and triggers run queries of whoever made the file. Only ordinary
+tables are read, functions and recursion are denied, and a query may take a number of steps that is
+proportional to the size of the file (https://www.sqlite.org/security.html).
+"""
 
 from __future__ import annotations
 
@@ -15,22 +20,74 @@ if TYPE_CHECKING:
 
 
 _MAGIC = b"SQLite format 3\0"
+#: What a query may do: read columns of a table, and ask for the columns that it has.
+_ALLOWED = (sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ)
+_ASKED = ("table_info",)
+#: Steps between two looks at the budget, and steps for each byte of a file: a row of a table takes
+#: some ten steps and at least as many bytes.
+_STEPS, _PER_BYTE = 100_000, 20
+#: What the budget does not go below.
+_LEAST = 10_000_000
+#: How a journal begins that was not rolled back.
+_JOURNAL = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+
+
+class _Budget:
+    """The steps that queries may take; a signal ends them, too (Ctrl-C, SIGTERM)."""
+
+    def __init__(self, size: int) -> None:
+        self.left = max(_LEAST, _PER_BYTE * size) // _STEPS
+        self.signal: BaseException | None = None
+
+    def spend(self) -> Iterator[int]:
+        """Yield 0 as long as a query may go on.
+
+        Python handles a signal where it resumes: in a generator that is within the `try`. From a
+        function, it would be raised at the first line, and SQLite would swallow it.
+        """
+        while self.left > 0:
+            self.left -= 1
+            try:
+                yield 0
+            except GeneratorExit:
+                raise
+            except BaseException as signal:
+                self.signal = signal
+                break
+        yield 1
 
 
 @contextmanager
-def opened(source: Source) -> Iterator[sqlite3.Connection]:
-    """Open a database read-only; errors of SQLite become an InputError."""
+def opened(source: Source, *, whole: bool = True) -> Iterator[sqlite3.Connection]:
+    """Open a database read-only; errors of SQLite become an InputError.
+
+    Raises
+    ------
+    InputError
+        It is not a database, is damaged, needs more steps than its size explains, or, if it is to
+        be `whole`, a part of it stands in a log beside it.
+    """
     with source.path.open("rb") as file:
         if file.read(2) == b"\x1f\x8b":
             raise source.error("is a packed SQLite database. Unpack it first: gunzip FILE.")
+    if whole:
+        _refuse_unfinished(source)
     # Immutable: no file is written next to it, not even a lock.
     address = f"{source.path.absolute().as_uri()}?mode=ro&immutable=1"
-    database = None
+    budget, database = _Budget(source.path.stat().st_size), None
     try:
         database = sqlite3.connect(address, uri=True)
         database.text_factory = lambda text: text.decode("utf-8", "replace")
+        _distrust(database, budget)
         yield database
     except (sqlite3.Error, OverflowError, UnicodeDecodeError) as error:
+        if budget.signal is not None:
+            raise budget.signal from None
+        if budget.left <= 0:
+            raise source.error(
+                "SQLite takes more steps to read it than a file of its size needs. It may be "
+                "damaged, or made to do harm: export it again."
+            ) from None
         # The last error: SQLite quotes damaged content in its message.
         raise source.error(
             f"SQLite cannot read it ({error}). The file may be cut off: export it again."
@@ -40,27 +97,77 @@ def opened(source: Source) -> Iterator[sqlite3.Connection]:
             database.close()
 
 
+def _refuse_unfinished(source: Source) -> None:
+    """Refuse a database of which a part stands in another file."""
+    log = source.path.with_name(f"{source.path.name}-wal")
+    if log.is_file() and log.stat().st_size > 0:
+        raise source.error(
+            f"{log.name} beside it holds rows that are not in the database yet. Let the profiler "
+            "end, or write them into a copy of both files: "
+            f"sqlite3 {source.path.name} 'PRAGMA wal_checkpoint(TRUNCATE)'."
+        )
+    journal = source.path.with_name(f"{source.path.name}-journal")
+    if journal.is_file():
+        with journal.open("rb") as file:
+            hot = file.read(len(_JOURNAL)) == _JOURNAL
+        if hot:
+            raise source.error(
+                f"{journal.name} beside it says that it was being written. Let the profiler end, "
+                f"or restore a copy of both: sqlite3 {source.path.name} 'PRAGMA user_version'."
+            )
+
+
+def _distrust(database: sqlite3.Connection, budget: _Budget) -> None:
+    """Limit what the content of a file can make SQLite do."""
+    for pragma in ("trusted_schema = off", "cell_size_check = on", "temp_store = memory"):
+        database.execute(f"PRAGMA {pragma}")
+    database.set_progress_handler(budget.spend().__next__, _STEPS)
+    database.set_authorizer(
+        lambda action, name, *_: (
+            sqlite3.SQLITE_OK
+            if action in _ALLOWED or (action == sqlite3.SQLITE_PRAGMA and name in _ASKED)
+            else sqlite3.SQLITE_DENY
+        )
+    )
+
+
 def tables_in(source: Source) -> set[str] | None:
-    """Return the names of tables and views; None if it is not a readable database."""
+    """Return the names of ordinary tables; None if it is not a readable database."""
     if not source.head.startswith(_MAGIC):
         return None
     try:
-        with opened(source) as database:
+        with opened(source, whole=False) as database:
             return tables_of(database)
     except (InputError, OSError):
         return None
 
 
 def tables_of(database: sqlite3.Connection) -> set[str]:
-    """Return the names of tables and views."""
-    cursor = database.execute("SELECT name FROM sqlite_master WHERE type IN ('table', 'view')")
+    """Return the names of ordinary tables: views and virtual tables run what the file says."""
+    cursor = database.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0"
+    )
     return {str(name) for (name,) in cursor.fetchall()}
+
+
+def refuse_views(source: Source, database: sqlite3.Connection, start: str) -> None:
+    """Refuse views with the names of tables to be read: their rows may be anything, or endless."""
+    cursor = database.execute(
+        "SELECT name FROM sqlite_master WHERE type = 'view' OR (type = 'table' AND rootpage = 0)"
+    )
+    for name in sorted(str(name) for (name,) in cursor.fetchall()):
+        if name.startswith(start):
+            raise source.error(
+                f"{name} is a view, where the profiler writes a table. Export it again."
+            )
 
 
 def select(
     database: sqlite3.Connection, table: str, wanted: Sequence[str]
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Return the columns among these that a table has, and its rows."""
+    """Return the columns among these that an ordinary table has, and its rows."""
+    if table not in tables_of(database):
+        return [], []
     name = _quoted(table)
     present = {str(row[1]) for row in database.execute(f"PRAGMA table_info({name})")}
     columns = [column for column in wanted if column in present]

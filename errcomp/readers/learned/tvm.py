@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
+from errcomp.readers.core.values import number
 from errcomp.system.strict_json import loads
 
 _ERRORS = (
@@ -267,10 +268,10 @@ def _common(tool: str, target: str, result: list[Any]) -> dict[str, Any]:
         "device": options.get("model") or options.get("mcpu") or target.partition(" ")[0],
         "date": _date(stamp),
     }
-    if error != 0:
-        number = error if isinstance(error, int) and 0 < error < len(_ERRORS) else -1
-        return {**row, "status": _ERRORS[number] + ("" if number > 0 else f" ({error})")}
-    times = [float(cost) for cost in costs if isinstance(cost, int | float)]
+    if not (_is_index(error) and error == 0):
+        code = error if _is_index(error) and 0 < error < len(_ERRORS) else -1
+        return {**row, "status": _ERRORS[code] + ("" if code > 0 else f" ({error})"[:40])}
+    times = [time for time in map(number, costs) if time is not None]
     if not times or len(times) < len(costs) or not max(times) < _NO_COST:
         return {**row, "status": "no time"}
     mean = math.fsum(times) / len(times)

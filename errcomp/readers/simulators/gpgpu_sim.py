@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from dataclasses import dataclass, field
@@ -116,8 +117,10 @@ class _Log:
             self.launched.append((match.group(1), match.group(2) or ""))
         elif match := _PUSHED.match(text):
             self.pushed.append((match.group(1), ""))
-        elif match := _HOST.match(text):
-            self.host = float(match.group(1))
+        elif text.startswith("gpgpu_simulation_time"):
+            # Printed after every kernel: that of an earlier one is not the time of the run.
+            seconds = _HOST.match(text)
+            self.host = float(seconds.group(1)) if seconds else math.nan
         elif _EXIT.search(text):
             self.exited = True
         elif _LIMIT.search(text):
@@ -212,7 +215,7 @@ def read_log(source: Source) -> Rows:
     cut = len(log.blocks) - len(whole)
     unfinished = log.unfinished()
     for kernel in unfinished:
-        status = "did not finish: the log ends before"
+        status = "did not finish before the log ended"
         kind = {"level": "kernel", "quantity": "time", "kernel": kernel, "status": status}
         rows.append({**common, **kind})
     if rows:
@@ -243,7 +246,8 @@ def _run_row(log: _Log, unfinished: int) -> dict[str, Any]:
     row: dict[str, Any] = {"level": "model", "quantity": "time"}
     totals = [block["gpu_tot_sim_cycle"] for block in log.blocks if "gpu_tot_sim_cycle" in block]
     if unfinished:
-        row["status"] = f"{unfinished} kernels did not finish: the log ends before"
+        kernels = "1 kernel" if unfinished == 1 else f"{unfinished} kernels"
+        row["status"] = f"{kernels} did not finish before the log ended"
     elif log.limited:
         row["status"] = "stopped at the limit of cycles or instructions"
     elif _is_new(log) and not log.exited:
@@ -265,7 +269,7 @@ def _notes(log: _Log, unfinished: int) -> list[str]:
     sums = sum(block.get("gpu_sim_cycle", 0.0) for block in log.blocks)
     totals = [block["gpu_tot_sim_cycle"] for block in log.blocks if "gpu_tot_sim_cycle" in block]
     if unfinished:
-        notes.append("The run ended before all its kernels, so it has no total.")
+        notes.append("The run ended before all its kernels finished, so it has no total.")
     if totals and not unfinished and abs(sums - totals[-1]) > 0.5:
         notes.append(
             f"The cycles of the kernels sum to {sums:.0f}, but the log's total is "

@@ -11,7 +11,14 @@ import msgspec
 
 from errcomp.errors import InputError
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
-from errcomp.readers.core.sqlite import opened, select, tables_in, tables_of, whole_numbers
+from errcomp.readers.core.sqlite import (
+    opened,
+    refuse_views,
+    select,
+    tables_in,
+    tables_of,
+    whole_numbers,
+)
 from errcomp.readers.core.values import count_of, dict_of
 from errcomp.readers.profilers.nsys import stats as _nsys_stats
 from errcomp.readers.profilers.spans import containing
@@ -70,14 +77,15 @@ _tool = ToolFormats("Nsight Systems", gives="measurements", reference="hardware"
     "kernel, model: time, host time (ns)",
     is_export,
     sample="2023.1 and 2025.5",
-    limits="A kernel launched by a CUDA graph is part of its graph, unless it was traced "
-    "by node. Runs are the outermost NVTX ranges; without NVTX there are none.",
+    limits="The kernels of a CUDA graph form one row, unless the graph was traced by node. "
+    "Runs are the outermost NVTX ranges; without NVTX there are none.",
 )
 def read_export(source: Source) -> Rows:
     """Read kernels, memory copies and sets, and graphs, with the NVTX ranges of their launch."""
     import polars as pl
 
     with opened(source) as database:
+        refuse_views(source, database, _ACTIVITY)
         tables = tables_of(database)
         names = _strings(database)
         work = _work(source, database, tables, names)
@@ -414,7 +422,7 @@ def read_lines(source: Source) -> Rows:
         else:
             rows.append(row)
     if not rows:
-        raise source.error(f"no GPU work ({bad} events without times). Trace CUDA.")
+        raise source.error(f"no GPU work ({bad} events without times). Profile with --trace cuda.")
     return Rows(rows, dropped={"events without times": bad})
 
 

@@ -1,0 +1,148 @@
+"""SQLite databases of strangers: views do not run, logs are not forgotten, queries end."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sqlite3
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from errcomp.errors import InputError
+from errcomp.readers.core import sqlite
+from errcomp.readers.core.source import Source
+from errcomp.readers.profilers import nsys
+
+FIXTURES = Path(__file__).parents[1] / "data" / "readers"
+ENDLESS = "WITH RECURSIVE q(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM q)"
+
+
+@pytest.fixture
+def export(tmp_path: Path) -> Path:
+    (found,) = (FIXTURES / "nsys-sqlite" / "good").glob("*.sqlite")
+    return Path(shutil.copy(found, tmp_path / "report.sqlite"))
+
+
+def execute(path: Path, *statements: str) -> None:
+    with closing(sqlite3.connect(path)) as database:
+        for statement in statements:
+            database.execute(statement)
+        database.commit()
+
+
+def test_a_view_that_never_ends_is_refused(export: Path) -> None:
+    kernels = "CUPTI_ACTIVITY_KIND_KERNEL"
+    execute(
+        export,
+        f"ALTER TABLE {kernels} RENAME TO zz",
+        f"CREATE VIEW {kernels} AS {ENDLESS} SELECT zz.* FROM zz, q",
+    )
+    began = time.monotonic()
+    with pytest.raises(InputError, match=f"{kernels} is a view, where the profiler writes a table"):
+        nsys.read(export)
+    assert time.monotonic() - began < 20
+
+
+def test_other_views_are_never_run(export: Path) -> None:
+    rows = nsys.read(export).rows
+    execute(export, f"CREATE VIEW rocpd_kernel_dispatch AS {ENDLESS} SELECT n AS start FROM q")
+    assert nsys.read(export).rows.equals(rows)
+    source = Source(export)
+    assert "rocpd_kernel_dispatch" not in (sqlite.tables_in(source) or set())
+    with sqlite.opened(source) as database:
+        assert sqlite.select(database, "rocpd_kernel_dispatch", ["start"]) == ([], [])
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"{ENDLESS} SELECT max(n) FROM q",
+        "SELECT load_extension('x')",
+        "PRAGMA journal_mode = wal",
+        "ATTACH ':memory:' AS other",
+        "CREATE TABLE t (a)",
+    ],
+)
+def test_what_is_not_a_plain_query_is_denied(export: Path, statement: str) -> None:
+    with (
+        pytest.raises(InputError, match=r"SQLite cannot read it \((not authorized|.*prohibited)"),
+        sqlite.opened(Source(export)) as database,
+    ):
+        database.execute(statement)
+
+
+def test_a_query_has_a_budget(export: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    execute(export, "CREATE TABLE t (a)", f"INSERT INTO t {ENDLESS} SELECT n FROM q LIMIT 2000")
+    monkeypatch.setattr(sqlite, "_LEAST", 1_000_000)
+    with (
+        pytest.raises(InputError, match="takes more steps to read it than a file of its size"),
+        sqlite.opened(Source(export)) as database,
+    ):
+        database.execute("SELECT x.a FROM t AS x, t AS y, t AS z").fetchall()
+    with sqlite.opened(Source(export)) as database:
+        assert len(sqlite.select(database, "t", ["a"])[1]) == 2000
+
+
+def test_a_signal_ends_a_query_and_is_not_lost(export: Path) -> None:
+    execute(export, "CREATE TABLE t (a)", f"INSERT INTO t {ENDLESS} SELECT n FROM q LIMIT 2000")
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    signal.setitimer(signal.ITIMER_REAL, 0.05)
+    try:
+        with pytest.raises(KeyboardInterrupt), sqlite.opened(Source(export)) as database:
+            database.execute(
+                "SELECT x.a FROM t AS x, t AS y, t AS z WHERE x.a + y.a + z.a < 0"
+            ).fetchall()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_rows_in_a_log_are_not_left_out(export: Path, tmp_path: Path) -> None:
+    live = tmp_path / "live.sqlite"
+    with closing(sqlite3.connect(export)) as database:
+        database.execute("PRAGMA journal_mode = wal")
+        database.execute(
+            "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT * FROM CUPTI_ACTIVITY_KIND_KERNEL"
+        )
+        database.commit()
+        for end in ("", "-wal"):
+            shutil.copy(f"{export}{end}", f"{live}{end}")
+    with pytest.raises(
+        InputError, match=r"live\.sqlite-wal beside it holds rows .* wal_checkpoint"
+    ):
+        nsys.read(live)
+    n = len(nsys.read(export).rows)
+    # What the message says to do.
+    execute(live, "PRAGMA wal_checkpoint(TRUNCATE)")
+    assert len(nsys.read(live).rows) == n
+
+
+def test_a_database_that_was_being_written_is_refused(export: Path, tmp_path: Path) -> None:
+    rows = nsys.read(export).rows
+    live = tmp_path / "live.sqlite"
+    with closing(sqlite3.connect(export, isolation_level=None)) as database:
+        database.execute("PRAGMA cache_size = 1")
+        database.execute("BEGIN")
+        database.execute("UPDATE CUPTI_ACTIVITY_KIND_KERNEL SET start = start - 1000")
+        database.execute("CREATE TABLE filler AS SELECT randomblob(100000) AS a")
+        for end in ("", "-journal"):
+            shutil.copy(f"{export}{end}", f"{live}{end}")
+        database.execute("ROLLBACK")
+    with pytest.raises(InputError, match=r"live\.sqlite-journal beside it says that it was being"):
+        nsys.read(live)
+    execute(live, "PRAGMA user_version")
+    assert nsys.read(live).rows.equals(rows)
+
+
+def test_an_empty_log_is_none(export: Path) -> None:
+    rows = nsys.read(export).rows
+    for end in ("-wal", "-journal"):
+        Path(f"{export}{end}").write_bytes(b"")
+    assert nsys.read(export).rows.equals(rows)
