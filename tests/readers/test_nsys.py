@@ -539,7 +539,9 @@ def test_work_that_several_tables_list_is_read_once(tmp_path: Path) -> None:
     path.write_text("\n".join(tables.values()))
     found = nsys.read(path)
     assert sorted(found.rows.select("kernel", "measured").rows()) == [("[c]", 8.0), ("k", 15.0)]
-    assert found.notes == ("Tables that repeat work are left out: all, by launch, by range",)
+    assert found.notes == (
+        "Tables that repeat the work of others are left out: all, by launch, by range",
+    )
     path.write_text(tables["copies"] + "\n" + tables["all"])
     assert nsys.read(path).rows["kernel"].to_list() == ["k", "[c]"]
     trace = "Start (ns),Duration (ns),CorrId,Name\n1,2,3,k\n"
@@ -640,3 +642,16 @@ def test_totals_of_a_real_export(shared_data: Path) -> None:
     assert (len(rows.filter(~is_copy)), rows.filter(~is_copy)["measured"].sum()) == (n, total)
     assert (len(rows.filter(is_copy)), rows.filter(is_copy)["measured"].sum()) == (copies, copied)
     assert set(rows["device"]) == {"NVIDIA GeForce RTX 3090"}
+
+
+def test_a_mean_over_an_unknown_number_of_calls_is_not_taken(tmp_path: Path) -> None:
+    path = tmp_path / "sum.csv"
+    path.write_text(
+        "PID,TID,DevId,Count,QCount,TAvg (ns),AAvg (ns),QAvg (ns),KAvg (us),KMed (us),API Name,"
+        "Kernel Name\n1,1,0,,9,300,100,50,10,9,launch,a\n1,1,0,2,9,300,100,50,20,19,launch,b\n"
+    )
+    rows = nsys.read(path).rows
+    assert rows.select("kernel", "count", "measured", "status").rows() == [
+        ("a", 0, None, "no value"),
+        ("b", 2, 20.0, None),
+    ]

@@ -106,7 +106,8 @@ def read_tables(source: Source) -> Rows:
         )
     if chosen < variants:
         notes.append(
-            f"Tables that repeat work are left out: {', '.join(sorted(variants - chosen))}"
+            "Tables that repeat the work of others are left out: "
+            f"{', '.join(sorted(variants - chosen))}"
         )
     frames = []
     host = 0
@@ -306,12 +307,14 @@ def _rows(source: Source, sheet: Sheet, header: _Header) -> pl.DataFrame:
             unit = _unit(source, header, "total")
             # More digits than the printed average.
             with np.errstate(divide="ignore", invalid="ignore"):
-                fields = {"measured": sheet.numbers(columns["total"]) / count}
+                mean = sheet.numbers(columns["total"]) / count
         else:
             unit = _unit(source, header, "average")
-            fields = {"measured": sheet.numbers(columns["average"])}
-        whole = np.isfinite(count)
-        fields["count"] = pl.Series(np.where(whole, count, 0)).cast(pl.Int64)
+            mean = sheet.numbers(columns["average"])
+        # The mean of an unknown number of calls has no part in a total.
+        counted = np.isfinite(count) & (count > 0)
+        fields = {"measured": np.where(counted, mean, np.nan)}
+        fields["count"] = pl.Series(np.where(counted, count, 0)).cast(pl.Int64)
         for role in ("median", "minimum", "maximum", "deviation"):
             if role in columns:
                 fields[role] = sheet.numbers(columns[role])
