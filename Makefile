@@ -1,7 +1,7 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
 #   make demo    environment, install, the main commands on embedded tables, and a page to look at
 #   make test    the same for the test suite
-.PHONY: demo test pages simulations spark install lint types docs site core coverage mutants watch benchmarks \
+.PHONY: demo test pages simulations engines install lint types docs site core coverage mutants watch benchmarks \
     benchmarks-disk clean
 
 PYTHON ?= python3
@@ -27,7 +27,7 @@ demo: $(RUN)
 # What the documentation shows is run by `make docs`. Counting covered lines takes half as long again,
 # so only CI does, and `make coverage`.
 test coverage: $(DEV)
-	$(PYTEST) -q -n 2 --dist worksteal -m "not slow and not spark and not browser" tests \
+	$(PYTEST) -q -n 2 --dist worksteal -m "not slow and not distributed and not browser" tests \
 	    --ignore=tests/docs \
 	    --doctest-modules errcomp examples \
 	    $(if $(CI)$(filter coverage,$@),--cov --cov-report=term --cov-fail-under=95)
@@ -43,9 +43,9 @@ simulations: $(DEV)
 pages: $(DEV)
 	$(PYTEST) -q -n 2 --dist worksteal -m browser tests/browser
 
-# Apart: one engine that takes as long as all the others together, and needs Java.
-spark: $(DEV)
-	$(PYTEST) -q -m spark tests/tables/engine
+# Apart: Dask and Spark, which take longer than all other engines together. Spark needs Java.
+engines: $(DEV)
+	$(PYTEST) -q -m distributed tests/tables/engine tests/test_jobs_on_dask.py
 
 # Whether tests notice what changes: 200 mutants, of which 95 % must be killed. The first time all
 # fast tests are run to learn which lines each runs. For more: MUTANTS="--seed 2 --sample 60".

@@ -47,12 +47,15 @@ def imported(name: str, *, typing: bool) -> tuple[str, ...]:
 
 
 def _imported(name: str, *, typing: bool) -> Iterator[str]:
+    # Imports are statements: what stands within one is another statement, or a handler or case.
     pending: list[ast.AST] = [modules()[name]]
     while pending:
         node = pending.pop()
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.dump(node.test) and not typing:
+        if isinstance(node, ast.If) and not typing and "TYPE_CHECKING" in ast.unparse(node.test):
             continue
-        pending += ast.iter_child_nodes(node)
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            within = getattr(node, field, ())
+            pending += within if isinstance(within, list) else ()
         targets: list[str] = []
         if isinstance(node, ast.Import):
             targets = [alias.name for alias in node.names]

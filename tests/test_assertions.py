@@ -15,6 +15,7 @@ import pytest
 TESTS = Path(__file__).parent
 #: What raises where something is not as it should be.
 CHECKS = ("raises", "warns", "deprecated_call", "fail")
+_CHECKED = ("check", "Constant(value=True)")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -24,22 +25,28 @@ def tree(path: Path) -> ast.Module:
 
 
 @cache
+def inside(function: Function) -> tuple[frozenset[str], bool]:
+    """Return the names of what a function calls, and whether it checks something by itself."""
+    names, checks = set(), False
+    for one in ast.walk(function):
+        if isinstance(one, ast.Call):
+            names.add(getattr(one.func, "attr", getattr(one.func, "id", "")))
+        elif isinstance(one, ast.keyword):
+            # Of a process: that it ended well.
+            checks |= (one.arg, ast.dump(one.value)) == _CHECKED
+        else:
+            checks |= isinstance(one, ast.Assert | ast.Raise)
+    return frozenset(names), checks
+
+
 def called(function: Function) -> frozenset[str]:
-    """Return the names of what a function calls, without what they are attributes of."""
-    calls = (one.func for one in ast.walk(function) if isinstance(one, ast.Call))
-    return frozenset(getattr(name, "attr", getattr(name, "id", "")) for name in calls)
+    return inside(function)[0]
 
 
-@cache
 def asserts(function: Function) -> bool:
     """Tell whether a function checks something by itself."""
-    for one in ast.walk(function):
-        if isinstance(one, ast.Assert | ast.Raise):
-            return True
-        # Of a process: that it ended well.
-        if isinstance(one, ast.keyword) and ast.unparse(one) == "check=True":
-            return True
-    return any(name in CHECKS or name.startswith("assert_") for name in called(function))
+    names, checks = inside(function)
+    return checks or any(name in CHECKS or name.startswith("assert_") for name in names)
 
 
 @cache

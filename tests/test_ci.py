@@ -69,7 +69,7 @@ def test_all_parts_run_in_order_and_are_timed(ci: Run) -> None:
             "make types",
             "make docs",
             "make pages",
-            "make spark",
+            "make engines",
             "make watch",
         ),
         *("make simulations", "make core", "make core PYTHON=python3.12 CORE=.venv-core-3.12"),

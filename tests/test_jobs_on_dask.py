@@ -58,6 +58,7 @@ def table() -> dict[str, Any]:
     }
 
 
+@pytest.mark.distributed
 @pytest.mark.usefixtures("on_dask")
 class TestDask:
     def test_a_worker_is_killed(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
