@@ -298,10 +298,8 @@ class Composition(Parameters):
 
         Examples
         --------
-        >>> from errcomp.tables import Kernels
-        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
-        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
-        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
         >>> model = Composition(estimators=()).fit(runs)
         >>> model.predict(runs).predicted[:2].round(1).tolist()
         [1.1, 2.2]
@@ -357,10 +355,8 @@ class Composition(Parameters):
 
         Examples
         --------
-        >>> from errcomp.tables import Kernels
-        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
-        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
-        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
         >>> model = Composition(estimators=()).fit(runs)
         >>> model.predict(runs, estimator="global").predicted[:2].round(1).tolist()
         [1.1, 2.2]
@@ -389,10 +385,8 @@ class Composition(Parameters):
 
         Examples
         --------
-        >>> from errcomp.tables import Kernels
-        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
-        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
-        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
         >>> model = Composition(estimators=()).fit(runs)
         >>> round(model.score(runs, estimator="sum"), 3)  # runs take 10 % longer than their kernels
         -0.091
@@ -407,10 +401,8 @@ class Composition(Parameters):
 
         Examples
         --------
-        >>> from errcomp.tables import Kernels
-        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
-        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
-        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
         >>> model = Composition(estimators=()).fit(runs)
         >>> model.to_dict()["runs"]
         8
@@ -422,10 +414,8 @@ class Composition(Parameters):
 
         Examples
         --------
-        >>> from errcomp.tables import Kernels
-        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
-        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
-        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
         >>> model = Composition(estimators=()).fit(runs)
         >>> "estimators" in model.to_json()
         True
@@ -437,10 +427,8 @@ class Composition(Parameters):
 
         Examples
         --------
-        >>> from errcomp.tables import Kernels
-        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
-        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
-        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
         >>> model = Composition(estimators=()).fit(runs)
         >>> model.to_frame()["estimator"].unique(maintain_order=True).to_list()
         ['sum', 'global', 'device', 'linear']

@@ -171,10 +171,8 @@ class CompositionModel(Shown):
         Examples
         --------
         >>> from errcomp.calibration import Composition
-        >>> from errcomp.tables import Kernels
-        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
-        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
-        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
         >>> model = Composition(estimators=()).fit(runs).model_
         >>> model.view().title
         'Fitted model'
@@ -189,10 +187,8 @@ class CompositionModel(Shown):
         Examples
         --------
         >>> from errcomp.calibration import Composition
-        >>> from errcomp.tables import Kernels
-        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
-        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
-        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
         >>> model = Composition(estimators=()).fit(runs).model_
         >>> model.to_dict()["devices"]
         ['A', 'B']
@@ -207,10 +203,8 @@ class CompositionModel(Shown):
         Examples
         --------
         >>> from errcomp.calibration import Composition
-        >>> from errcomp.tables import Kernels
-        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
-        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
-        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
         >>> model = Composition(estimators=()).fit(runs).model_
         >>> "devices" in model.to_json()
         True
@@ -231,10 +225,8 @@ class CompositionModel(Shown):
         Examples
         --------
         >>> from errcomp.calibration import Composition
-        >>> from errcomp.tables import Kernels
-        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
-        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
-        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
         >>> model = Composition(estimators=()).fit(runs).model_
         >>> kernels, unused = model.usable(runs)
         >>> kernels.n_runs, unused
@@ -260,10 +252,8 @@ class CompositionModel(Shown):
         Examples
         --------
         >>> from errcomp.calibration import Composition
-        >>> from errcomp.tables import Kernels
-        >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
-        ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
-        ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
         >>> model = Composition(estimators=()).fit(runs).model_
         >>> model.predict(runs).predicted[:2].round(1).tolist()
         [1.1, 2.2]

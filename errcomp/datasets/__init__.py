@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "build",
+    "example_runs",
     "export",
     "folder",
     "histories",
@@ -200,6 +201,35 @@ def load(name: str) -> Pairs | Kernels | History:
         return History(**_table(name, spec))
     raise InputError(
         f"dataset {name!r} holds several tables. Use errcomp.datasets.tables({name!r})."
+    )
+
+
+def example_runs() -> Kernels:
+    """Return eight made-up runs of one kernel each, to try things out.
+
+    Definition: each run takes 10 % longer than its kernel, on two devices.
+
+    Returns
+    -------
+    Kernels
+        In milliseconds.
+
+    Examples
+    --------
+    >>> import errcomp as ec
+    >>> ec.Composition(estimators=()).fit(ec.datasets.example_runs()).to_dict()["runs"]
+    8
+    """
+    times = [float(i) for i in range(1, 9)]
+    return Kernels(
+        {
+            "run": [*"abcdefgh"],
+            "kernel": ["gemm"] * 8,
+            "device": [*"AABBAABB"],
+            "measured": times,
+            "run_measured": [1.1 * time for time in times],
+        },
+        unit="ms",
     )
 
 
