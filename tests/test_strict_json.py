@@ -1,0 +1,57 @@
+"""Strict reading of numbers, JSON and CSV."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from errcomp.errors import InputError
+from errcomp.system.strict_json import is_number, loads, number, table
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("12", 12.0), (" -1.5e3 ", -1500.0), (".5", 0.5), ("2.", 2.0), ("Inf", float("inf"))],
+)
+def test_numbers_in_ascii_are_read(text: str, value: float) -> None:
+    assert is_number(text)
+    assert number(text) == value
+
+
+@pytest.mark.parametrize("text", ["1_000", "1,5", "٣", "", "0x10", "1e", "twelve"])
+def test_what_only_python_takes_for_a_number_is_refused(text: str) -> None:
+    assert not is_number(text)
+    with pytest.raises(ValueError, match="not a number"):
+        number(text)
+
+
+def test_json_with_a_repeated_name_is_refused() -> None:
+    assert loads('{"a": 1, "b": [2]}') == {"a": 1, "b": [2]}
+    with pytest.raises(ValueError, match="'a' twice"):
+        loads('{"a": 1, "b": 2, "a": 3}')
+    with pytest.raises(ValueError, match="nested too deeply"):
+        loads("[" * 200_000)
+
+
+def test_rows_of_a_table_have_their_lines() -> None:
+    path = Path("t.csv")
+    assert table(path, 'a,b\n1,2\n"3\n4",5\n', ["b"]) == [
+        (2, {"a": "1", "b": "2"}),
+        (4, {"a": "3\n4", "b": "5"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a\n1\n", "line 1: missing column b. Columns found: a."),
+        ("", "line 1: missing column b. Columns found: none."),
+        ("b,b\n1,2\n", "line 1: the header names 'b' more than once"),
+        ("a,b\n1\n", "line 2: 1 fields, expected 2"),
+        ('a,b\n1,"2\n', "line 2: not valid CSV"),
+    ],
+)
+def test_damaged_tables_are_refused_with_the_line(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        table(Path("t.csv"), text, ["b"])
