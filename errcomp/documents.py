@@ -315,14 +315,14 @@ def _name(document: Any) -> str:
     if not isinstance(document, Mapping) or "schema" not in document:
         what = "it has no key 'schema'" if isinstance(document, Mapping) else "it is not an object"
         raise InputError(
-            f"is JSON, but not a document of errcomp: {what}. Give a file that a command of "
+            f"is JSON, but not an errcomp document: {what}. Give a file that a command of "
             "errcomp wrote with -o FILE.json."
         )
     schema = document["schema"]
     found = _SCHEMA.fullmatch(schema) if isinstance(schema, str) else None
     if found is None:
         raise InputError(
-            f"is JSON, but not a document of errcomp: its key 'schema' is {schema!r:.60}. Give a "
+            f"is JSON, but not an errcomp document: its key 'schema' is {schema!r:.60}. Give a "
             "file that a command of errcomp wrote with -o FILE.json."
         )
     name, version = found[1], int(found[2])

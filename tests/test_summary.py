@@ -190,3 +190,13 @@ def test_processes_change_nothing(options: dict[str, Any]) -> None:
 def test_processes_are_for_rows_in_memory() -> None:
     with pytest.raises(InputError, match="n_jobs is for rows in memory, got n_jobs=2"):
         summarize(pl.LazyFrame(DATA), n_jobs=2)
+
+
+def test_rows_in_an_engine_say_why_they_have_no_interval() -> None:
+    table = pl.DataFrame({**DATA, "device": ["A"] * 59 + ["B"]}).drop("model")
+    inside, engine = (
+        summarize(rows, by="device", figures=["mape"]).to_frame() for rows in (table, table.lazy())
+    )
+    assert engine["mape_low"].is_null().to_list() == [False, True]
+    assert engine["mape_reason"].to_list() == inside["mape_reason"].to_list()
+    assert engine["mape_reason"].is_null().to_list() == [True, False]

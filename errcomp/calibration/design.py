@@ -437,9 +437,9 @@ def as_features(x: ArrayLike, columns: int | None = None) -> Floats:
         raise InputError("Complex data not supported: features must be real. Use X.real.")
     if features.ndim != 2:
         raise InputError(
-            f"features must have one row per run and one column per feature, got the shape "
-            f"{features.shape}. Reshape your data: .reshape(-1, 1) for one feature, "
-            ".reshape(1, -1) for one run."
+            "features must have one row per run and one column per feature, got shape "
+            f"{features.shape}. Reshape your data: .reshape(-1, 1) for one feature, .reshape(1, "
+            "-1) for one run."
         )
     if columns is not None and features.shape[1] != columns:
         raise InputError(

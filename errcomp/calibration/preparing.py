@@ -221,10 +221,10 @@ def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
     if not fine.any():
         causes = ", ".join(sorted(set(reasons.tolist())))
         raise InputError(
-            f"{kernels.prefix}none of {len(table)} runs has both "
-            f"the time of all its kernels ({word}) and its own (run_measured): {causes}. Add the "
-            "missing column or a table of runs, or choose the other task (composition adds "
-            "measured kernels, prediction predicted ones)."
+            f"{kernels.prefix}none of {len(table)} runs has both its own time (run_measured) and "
+            f"the time of all its kernels ({word}): {causes}. Add the missing column or a table of "
+            "runs, or choose the other task (composition adds measured kernels, prediction "
+            "predicted ones)."
         )
     _insist_plausible(kernels, table.run[fine], total[fine], table.run_measured[fine])
     return _runs_without(kernels, table, reasons)

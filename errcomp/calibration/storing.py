@@ -50,10 +50,8 @@ def save_model(model: CompositionModel, path: str | PathLike[str], *, created: s
     --------
     >>> import pathlib, tempfile
     >>> from errcomp.calibration import Composition
-    >>> from errcomp.tables import Kernels
-    >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
-    ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
-    ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+    >>> from errcomp.datasets import example_runs
+    >>> runs = example_runs()
     >>> model = Composition(estimators=()).fit(runs).model_
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "gpu.errcomp"
     >>> save_model(model, path, created="2025-01-31")
@@ -75,10 +73,8 @@ def load_model(path: str | PathLike[str]) -> CompositionModel:
     --------
     >>> import pathlib, tempfile
     >>> from errcomp.calibration import Composition
-    >>> from errcomp.tables import Kernels
-    >>> runs = Kernels({"run": list("abcdefgh"), "kernel": ["gemm"] * 8,
-    ...                 "device": list("AABBAABB"), "measured": [1.0, 2, 3, 4, 5, 6, 7, 8],
-    ...                 "run_measured": [1.1, 2.2, 3.3, 4.4, 5.5, 6.6, 7.7, 8.8]}, unit="ms")
+    >>> from errcomp.datasets import example_runs
+    >>> runs = example_runs()
     >>> model = Composition(estimators=()).fit(runs).model_
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "gpu.errcomp"
     >>> save_model(model, path, created="2025-01-31")
@@ -191,7 +187,9 @@ def _weights(
     shares = {regime: {name: float(stored[regime][name]) for name in weighed} for regime in REGIMES}
     for regime, weights in shares.items():
         if min(weights.values(), default=-1) < 0 or abs(sum(weights.values()) - 1) > 1e-9:
-            raise InputError(f"weights {weights!r} of the stack ({regime}) are not shares of 1")
+            raise InputError(
+                f"weights {weights!r} of the stack ({regime}) are negative, or do not add up to 1"
+            )
     if lacking := [name for name in weighed if name not in members]:
         raise InputError(f"it lacks the fitted {', '.join(lacking)}")
     return shares

@@ -184,7 +184,7 @@ def check_table(
         table.column(key)
     if tool_key in names:
         raise InputError(
-            f"keys name a configuration, but {tool_key!r} names the tools. Leave it out."
+            f"keys name a configuration, but {tool_key!r} names the tools. Leave it out of keys."
         )
     tools = Tools(table, tool_key, names)
     if len(tools.names) < 2:

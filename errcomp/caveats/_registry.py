@@ -134,8 +134,8 @@ def explain(code: str) -> str:
     --------
     >>> print(explain("rounded-before-averaging"))
     The claim is reproduced only if errors are rounded first.
-    Fires when the exact mean does not round to the claim, but the mean does after each error is \
-rounded to the decimals of the claim. A fact, not a test.
+    Fires when the mean rounds to the claim only if each error is first rounded to the decimals of \
+the claim. A fact, not a test.
     What to do: Round once, at the end.
     """
     everything: tuple[Check | Note, ...] = (*_declared(), *ELSEWHERE, *PROPAGATED)
@@ -162,8 +162,9 @@ ELSEWHERE: tuple[Note, ...] = (
     Note(
         "few-configurations",
         "An interval from few pairs",
-        "Attached to an interval whose method, in simulations of samples of this size and larger, "
-        "covered the truth in fewer than 93 % of cases instead of 95 % (docs/intervals.md).",
+        "Attached to an interval whose method covered the true value in fewer than 93 % of "
+        "simulated samples (nominal: 95 %) of this size or of some larger size "
+        "(docs/intervals.md).",
         "Treat the interval as too narrow, measure more configurations, or use the default method.",
     ),
     Note(
@@ -171,17 +172,17 @@ ELSEWHERE: tuple[Note, ...] = (
         "An interval from few clusters",
         "Attached to intervals that resample few whole clusters: the number of clusters matters, "
         "not the number of pairs in each. Below 3 clusters there is no interval. Also attached to "
-        "a regression, whose intervals tend to be too narrow with few clusters.",
+        "a regression with few clusters, whose intervals tend to be too narrow.",
         "Treat the interval as too narrow, or measure more models or devices rather than more "
         "configurations of these.",
     ),
     Note(
         "errors-near-zero",
         "Some errors are close to zero",
-        "Attached to drivers of an error when some errors are below 1 % of the median error. "
-        "Each of them counts as 1 % of the median, because its ratio to another error would be a "
-        "ratio to noise.",
-        "Nothing, if there are few; with many, read the effects in points instead of ratios.",
+        "Attached to drivers of an error when some errors are below 1 % of the median error. Each "
+        "of them counts as 1 % of the median, because ratios to smaller errors would be noise.",
+        "Nothing, if there are few; with many, use the effects in percentage points, not the "
+        "ratios.",
     ),
     Note(
         "same-predictions",
@@ -201,7 +202,7 @@ ELSEWHERE: tuple[Note, ...] = (
         "no-regression",
         "No regression on all factors",
         "Attached to drivers when statsmodels is not installed, or the rows are too few for the "
-        "coefficients. The matched contrasts do not need it.",
+        "coefficients. The matched contrasts need no regression.",
         "Install errcomp[drivers], or name fewer factors.",
     ),
     Note(
@@ -234,8 +235,9 @@ PROPAGATED: tuple[Note, ...] = (
         "few-clusters",
         "Errors estimated from few devices or runs",
         "Attached to propagated totals when the errors come from fewer than 5 devices (or, with a "
-        "single device, from fewer than 5 runs). The part of the errors that kernels of a device "
-        'or run share is then poorly known, and the bands under "estimated" may be too narrow.',
+        "single device, from fewer than 5 runs). The errors that kernels have in common on a "
+        'device or in a run are then poorly known, and the bands under "estimated" may be too '
+        "narrow.",
         'Measure runs on more devices, or also read the band under "comonotonic".',
     ),
     Note(
@@ -248,16 +250,17 @@ PROPAGATED: tuple[Note, ...] = (
     Note(
         "unknown-class",
         "Kernels of a class that was never measured",
-        "Attached to a propagated total when a fitted error model has no errors of a kernel "
-        "class of the run; it then uses the errors of all classes. The evidence gives the share "
-        "of the time that this class takes.",
+        "Attached to a propagated total when the run has kernels of a class that the error model "
+        "was not fitted to; the errors of all classes are used for them. The evidence gives the "
+        "share of the time that this class takes.",
         "Nothing if the share is small; else measure runs with such kernels.",
     ),
     Note(
         "not-modelled",
         "Kernels predicted to take no time",
         "Attached to a propagated total when kernels are predicted as 0, or too short to be "
-        "measured, and no errors of such kernels are known: they count as 0. A fact, not a test.",
+        "measured, and no errors of such kernels are known: their time counts as 0. A fact, not a "
+        "test.",
         "Fit the errors to measured runs that also have such kernels.",
     ),
     Note(
@@ -278,25 +281,25 @@ PROPAGATED: tuple[Note, ...] = (
         "Kernels that the execution graph leaves out",
         "Attached to a total by a graph when the table has kernels that no node of the graph "
         "names. A fact, not a test.",
-        "Add them to the graph, or say that the total leaves them out.",
+        "Add them to the graph, or state that the total leaves them out.",
     ),
     Note(
         "infinite",
         "Some draws are infinite",
         "Attached to a simulated time when draws exceed the capacity of a queue, or the largest "
-        "number. Mean and standard deviation then do not exist. A fact, not a test.",
+        "floating-point number. Mean and standard deviation then do not exist. A fact, not a test.",
         "Read `saturated` and the quantiles, lower the load, or add servers.",
     ),
     Note(
         "no-mean",
-        "A time without mean",
+        "A time without a mean",
         "Attached to a simulated time when its errors have Student t tails on the log scale, or "
         "with at most 1 degree of freedom. A fact, not a test.",
         "Read median and quantiles, which always exist.",
     ),
     Note(
         "no-sd",
-        "A time without standard deviation",
+        "A time without a standard deviation",
         "Attached to a simulated time when its errors have Student t tails with at most 2 degrees "
         "of freedom. A fact, not a test.",
         "Read the bands, which always exist.",
@@ -306,7 +309,7 @@ PROPAGATED: tuple[Note, ...] = (
         "The simulation did not reach the requested precision",
         "Attached to a simulated time when the largest number of draws did not reach --precision. "
         "The evidence gives the precision that was reached.",
-        "Request less, or read the quantiles with the precision that was reached.",
+        "Request less precision, or use the quantiles at the precision reached.",
     ),
     Note(
         "infinite-mean",
@@ -320,13 +323,14 @@ PROPAGATED: tuple[Note, ...] = (
         "Bounds that are wider than necessary",
         "Attached to bounds for any dependence when the search for the worst dependence left a gap "
         "larger than the tolerance: the bounds are valid, but tighter ones may exist.",
-        "Nothing: a total outside the band is at most as probable as stated.",
+        "Nothing: totals outside the band are no more probable than stated.",
     ),
     Note(
         "untracked-causes",
         "More causes than the analytic rule tracks",
-        "Attached to analytic moments of a graph with more independent causes than the rule "
-        "tracks: the rest count as independent, and the standard deviation may be too small.",
+        "Attached to the analytic mean and standard deviation of a graph with more causes of error "
+        "than the rule tracks. Correlation from untracked causes is ignored, so the standard "
+        "deviation may be too small.",
         "Simulate the graph instead: `errcomp propagate --graph` does.",
     ),
 )

@@ -86,7 +86,7 @@ def level_mismatch(case: Case) -> Finding | None:
 
 @caveat(
     "reference-mismatch",
-    "The claim has another reference than these measurements",
+    "The claim's reference differs from that of these measurements",
     scope="claim",
     order=40,
     why="Fires when the claim's reference (hardware, RTL simulation, a simulator, another "
@@ -121,7 +121,7 @@ def reference_mismatch(case: Case) -> Finding | None:
             "so the same one is assumed."
         )
     else:
-        assumed = "" if stated else " (nothing else is stated)"
+        assumed = "" if stated else " (assumed: none is stated)"
         message = (
             f"The claim's reference is {kind}, but the reference of these pairs is "
             f"{' and '.join(kinds)}{assumed}: figures with different references are not "
@@ -178,10 +178,10 @@ def figure_meant(metric: str) -> str:
     scope="claim",
     order=50,
     why="Fires when the claim's metric is not a relative error, and shows that metric and the MAPE "
-    "of the same pairs. A fact, not a test: a predictor that is twice too high everywhere has a "
+    "of the same pairs. A fact, not a test: a predictor that doubles every measured value has a "
     "correlation of 1 and a MAPE of 100 %.",
-    remedy="Ask for the error, or compute it from the pairs; do not rank one kind against the "
-    "other.",
+    remedy="Ask for the error, or compute it from the pairs; do not rank different metrics against "
+    "each other.",
     of_errors=False,
 )
 def metric_mismatch(case: Case) -> Finding | None:
@@ -197,7 +197,7 @@ def metric_mismatch(case: Case) -> Finding | None:
         written += f" {case.pairs.unit}"
     if math.isnan(value) and case.weights is None:
         written = "needs single pairs"
-    moral = "predictions twice too high still correlate perfectly"
+    moral = "doubled predictions still correlate perfectly"
     if spec.unit != "correlation":
         moral = "the two cannot be compared"
     quoted = f"{metric} ({case.claimed})" if case.claimed else metric
@@ -250,8 +250,8 @@ def aggregation_not_stated(case: Case) -> Finding | None:
     "The claim is reproduced only if errors are rounded first",
     scope="claim",
     order=210,
-    why="Fires when the exact mean does not round to the claim, but the mean does after each "
-    "error is rounded to the decimals of the claim. A fact, not a test.",
+    why="Fires when the mean rounds to the claim only if each error is first rounded to the "
+    "decimals of the claim. A fact, not a test.",
     remedy="Round once, at the end.",
     needs_pairs=True,
 )
@@ -278,10 +278,10 @@ def rounded_before_averaging(case: Case) -> Finding | None:
     "A high quantile from too few values",
     scope="claim",
     order=220,
-    why="Fires when the claim is a quantile and a distribution-free bound for it needs more pairs: "
-    "299 for a P99 at 95 % confidence (n >= ln 0.05 / ln 0.99).",
-    remedy="Say which of the nine definitions of a sample quantile it uses, or quote a lower "
-    "quantile.",
+    why="Fires when the claim is a quantile, and a bound for it that holds for any distribution "
+    "needs more pairs: 299 for a P99 at 95 % confidence (n >= ln 0.05 / ln 0.99).",
+    remedy="State which of the nine definitions of a sample quantile the figure uses, or quote a "
+    "lower quantile.",
     needs_pairs=True,
 )
 def quantile_claim(case: Case) -> Finding | None:
@@ -333,9 +333,9 @@ def claimed_total(case: Case) -> Finding | None:
     weighted = averages["weighted mean"]
     is_one = "is" if stated else "matches"
     message = (
-        f"The claim {case.claimed} {is_one} the error of the total or of means "
-        f"({signed(total)}), where errors of opposite sign cancel: the MAPE of single pairs is "
-        f"{percent(case.mape)} (weighted {percent(weighted)})."
+        f"The claim {case.claimed} {is_one} the error of the total ({signed(total)}), "
+        "where errors of opposite sign cancel: the MAPE of single pairs is "
+        f"{percent(case.mape)} ({percent(weighted)} weighted by size)."
     )
     evidence = {"total_error": total, "mape": case.mape, "wape": weighted, "stated": stated}
     return Finding(Caveat("cancelling-errors", message, evidence))

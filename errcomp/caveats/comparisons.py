@@ -41,12 +41,13 @@ GROUP_KEYS = ("device", "model", "mode", "kernel_class")
     "Variants with different errors are pooled",
     scope="pairs",
     order=90,
-    why="Compares each variant (fused, distributed, training, another precision, …) with the "
-    "most frequent one. The test is Wilcoxon's signed-rank test if both have at least six "
+    why="Compares each variant (fused, distributed, training, another precision, …) with the most "
+    "frequent one. The test is Wilcoxon's signed-rank test if both have at least six "
     "configurations that differ in nothing else (fewer cannot reach p < 0.05), and Mann and "
-    "Whitney's test otherwise; Holm over all tests. Fires when significant and one error is "
-    "at least 1.25 times the other.",
-    remedy="Quote each variant separately. Unmatched variants may also differ in model or device.",
+    "Whitney's test otherwise, corrected for the number of tests (Holm). Fires when significant "
+    "and one error is at least 1.25 times the other.",
+    remedy="Quote each variant separately. Variants that ran on different configurations may also "
+    "differ in model or device.",
     needs_pairs=True,
 )
 def pooled_variants(case: Case) -> Finding | None:
@@ -203,8 +204,9 @@ def _tells_apart(code: Ints, first: NDArray[np.bool_], second: NDArray[np.bool_]
     "Configurations that the predictor was trained on are mixed with others",
     scope="pairs",
     order=100,
-    why="Needs a key `in_training` and five pairs on either side. Fires when Welch's interval of "
-    "the difference excludes zero and one MAPE is at least 1.25 times the other.",
+    why="Needs a key `in_training`, and five pairs inside and five outside the training set. Fires "
+    "when Welch's interval of the difference excludes zero and one MAPE is at least 1.25 times the "
+    "other.",
     remedy="Quote the error outside the training set: it applies to new cases.",
 )
 def in_vs_out_of_distribution(case: Case) -> Finding | None:
@@ -273,7 +275,8 @@ _FALSE = ("false", "0", "0.0", "no")
     scope="pairs",
     order=110,
     why="Fires when the pooled MAPE and the mean over groups differ by a factor of 1.25 or more, "
-    "and by more than with random group labels (permutation test, Holm over keys).",
+    "and by more than with random group labels (permutation test, corrected for the number of keys "
+    "by Holm's method).",
     remedy="Quote the mean over groups as well, or the MAPE of each group.",
 )
 def unbalanced_groups(case: Case) -> Finding | None:
@@ -369,15 +372,15 @@ class _Groups(NamedTuple):
     "Errors of opposite sign cancel in the sum",
     scope="pairs",
     order=190,
-    why="Checks the groups by the grouping keys; without these, the groups by model, by mode and "
-    "by kernel_class, one key at a time. Never checks groups by device, because times on "
-    "different devices are not added. Fires when the total of one group is too low and that "
-    "of another too high (t-tests of ratios of sums in groups of at least 5 pairs, "
-    "Bonferroni over groups, Holm over keys). At least half of the groups' errors must "
-    "cancel in the total of all groups, and the groups' errors must be at least 1.25 times "
-    "as large as chance would make them around that total.",
-    remedy="Quote the error of each group. Another mix of groups has another total: errcomp "
-    "propagate computes the error of a sum from the errors of its parts.",
+    why="Checks the groups of --by; without it, the groups by model, mode and kernel_class, one "
+    "key at a time. Never checks groups by device, because times on different devices are not "
+    "added. Fires when the total of one group is too low and that of another too high (t-tests of "
+    "ratios of sums in groups of at least 5 pairs, corrected for the numbers of groups and keys by "
+    "Bonferroni and Holm). The error of the total must be below half of the mean size of the "
+    "groups' errors, and that mean at least 1.25 times what chance would give if every group had "
+    "the error of the total.",
+    remedy="Quote the error of each group. The error of the total changes with the mix of groups: "
+    "errcomp propagate computes it from the errors of the parts.",
 )
 def groups_that_cancel(case: Case) -> Finding | None:
     """Find groups with totals too low and too high, so that the total of all looks right."""

@@ -46,9 +46,9 @@ RULES = get_args(QuantileRule)[:9]
     "Under 10 pairs, too few for any reliable metric",
     scope="pairs",
     order=60,
-    why="Fires below 10 pairs. From 10 pairs, the package's 95 % intervals must cover at least "
-    "90 %. The stated uncertainty assumes Gaussian errors (Student's interval of the mean of "
-    "their absolute values); at 36 pairs it is a quarter of the MAPE.",
+    why="Fires below 10 pairs. With 10 or more, errcomp's 95 % intervals cover the true value in "
+    "at least 90 % of simulations. The stated uncertainty assumes Gaussian errors (Student's "
+    "interval of the mean of their absolute values); at 36 pairs it is a quarter of the MAPE.",
     remedy="Measure more configurations, or list the single errors without a mean.",
     of_errors=False,
 )
@@ -79,10 +79,11 @@ def few_configurations(case: Case) -> Finding | None:
     "Pairs of one model or device are not independent",
     scope="pairs",
     order=120,
-    why="One-way random effects of the absolute percentage error over model and over device: "
-    "permutation test of the F ratio, Holm over keys. Above 500 pairs, Fisher's F test of the "
-    "logarithms of the errors, which is robust to a heavy tail. Fires when significant and the "
-    "design effect is at least 1.56, which makes an interval a quarter wider.",
+    why="Tests whether the absolute percentage errors of one model, or of one device, are "
+    "correlated (one-way random effects, permutation test of the F ratio, corrected for both keys "
+    "by Holm's method). Above 500 pairs, the test is Fisher's F test of the logarithms of the "
+    "errors, which is robust to a heavy tail. Fires when significant and the correlation makes an "
+    "interval at least a quarter wider (design effect of 1.56 or more).",
     remedy="Report the number of models or devices, not only the number of pairs. Intervals "
     "resample whole models and devices; to resample by another key, name it with "
     "--cluster KEY.",
@@ -397,12 +398,11 @@ def apart(case: Case) -> bool:
     "Predictions and measurements are in different units",
     scope="pairs",
     order=10,
-    why="Fires when the median of prediction over measurement is a factor of at least 5 (either "
-    "way) and the ratios of 9 of 10 pairs are near that median: within a factor of its "
-    "square root, e.g. from 10 to 1000 if the median is 100. The message names units that "
-    "differ by the factor (within 10 %, or within the scatter of the pairs), or the clock "
-    "that would convert cycles to times. A fact, not a test. Caveats about errors are then "
-    "not checked.",
+    why="Fires when the median of predicted / measured is at least 5 or at most 1/5, and 9 of 10 "
+    "ratios are near that median: within a factor of its square root, e.g. from 10 to 1000 if the "
+    "median is 100. The message names units that differ by the factor (within 10 %, or within the "
+    "scatter of the pairs), or the clock that would convert cycles to times. A fact, not a test. "
+    "Caveats about errors are then not checked.",
     remedy="Convert one column; the caveat gives the line of code to paste. If no units explain "
     "the factor, find out what each column counts.",
     alone=True,
@@ -507,11 +507,11 @@ def _clock(factor: float, unit: str | None) -> Reading | None:
     "Predictions follow measurements along a line, not one to one",
     scope="pairs",
     order=20,
-    why="Fires when half of the predictions are off by a factor of at least 5, and a line (or a "
-    "power) from prediction to measurement fits far better. On pairs left out of the fit, "
-    "the error of the line must be at most 50 %, at most half the error of a single factor, "
-    "and at most half the error of a single constant. A fact, not a test. Caveats about "
-    "errors are then not checked.",
+    why="Fires when half of the predictions are off by a factor of at least 5, and a line or a "
+    "power law from prediction to measurement fits far better. On pairs left out of the fit, the "
+    "error of the line must be at most 50 %, at most half the error of a single factor, and at "
+    "most half the error of a single constant. A fact, not a test. Caveats about errors are then "
+    "not checked.",
     remedy="Convert both columns to one unit, and find the reason for the constant (an overhead "
     "that one side leaves out). Before quoting errors after such a correction, fit the "
     "line to other measurements.",

@@ -43,9 +43,9 @@ WORTH_POINTS = 0.005
     scope="pairs",
     order=160,
     why="Fires when the largest of the four averages is at least twice the smallest, and that "
-    "ratio is larger than in 95 % of samples of this size with Laplace errors. (The mean of "
-    "Laplace errors is 1.78 times their geometric mean, the largest ratio of the usual "
-    "shapes.) Also fires when another average than the mean rounds to the claim.",
+    "ratio is larger than in 95 % of equally large samples of Laplace errors. (The mean of Laplace "
+    "errors is 1.78 times their geometric mean, the largest ratio of the usual shapes.) Also fires "
+    "when the claim matches another average and not the mean.",
     remedy="Name the average with every figure; compare only figures of the same average.",
 )
 def aggregation_matters(case: Case) -> Finding | None:
@@ -116,14 +116,13 @@ def _unweighted(errors: Floats) -> Floats:
     "A few errors are far larger than the mean",
     scope="pairs",
     order=130,
-    why="Compares the largest error with the mean, and the worst tenth with the others. Fires "
-    "when either ratio is at least 1.25 times the usual one (the median of simulated samples "
-    "of this size), and larger than in 95 % of these samples. Simulated are Laplace errors "
-    "and Student t errors (5 degrees of freedom); normal, logistic and moderate log-normal "
-    "errors have lighter tails. The share of cases below the largest error is the "
-    "distribution-free tolerance limit (1 - confidence)^(1/n). If pairs of a cluster have "
-    "correlated errors, n is the number of clusters, and the share is a share of the "
-    "clusters.",
+    why="Compares the largest error with the mean, and the worst tenth with the others. Fires when "
+    "either ratio is at least 1.25 times the usual one (the median of simulated samples of this "
+    "size), and larger than in 95 % of these samples. The samples have Laplace errors or Student t "
+    "errors (5 degrees of freedom); normal, logistic and moderate log-normal errors have lighter "
+    "tails. With that confidence, a share of at least (1 - confidence)^(1/n) of all cases lies "
+    "below the largest error, whatever the distribution. If pairs of a cluster have correlated "
+    "errors, n is the number of clusters, and the share is a share of the clusters.",
     remedy="Quote the largest error, or a quantile, beside the mean, and inspect the worst cases.",
 )
 def tail(case: Case) -> Finding | None:
@@ -310,7 +309,8 @@ def asymmetric_error(case: Case) -> Finding | None:
     if bad := case.not_positive:
         message = (
             f"{plural(bad, 'prediction')} of {case.n:,} {'is' if bad == 1 else 'are'} zero or "
-            "negative. A zero counts only 100 % in the MAPE, although no factor could correct it."
+            "negative. A zero counts as only 100 % in the MAPE, although no factor could correct "
+            "it."
         )
         return Finding(Caveat("under-over-asymmetry", message, {"n_not_positive": bad}))
     symmetric = case.symmetric

@@ -165,7 +165,7 @@ def coverage_differs(tools: Tools) -> Finding | None:
         )
     else:
         disjoint = tools.disjoint()
-        why = f" (not even a value of {' or '.join(disjoint)} is)" if disjoint else ""
+        why = f" (nor is any value of {' or '.join(disjoint)})" if disjoint else ""
         message += f"none is common to all{why}, so their metrics are not comparable."
     if tools.unmatched:
         message += (
@@ -244,9 +244,9 @@ def simpsons_paradox(tools: Tools) -> Finding | None:
     "The ranking depends on how predictions that are too low count",
     scope="tools",
     order=270,
-    why="Fires when one tool has the lower MAPE and the other the lower mean factor, max(p/m, "
-    "m/p) - 1, on their common configurations. Both differences must be significant (paired "
-    "t-tests, Holm over pairs of tools).",
+    why="Fires when one tool has the lower MAPE and the other the lower mean factor, max(p/m, m/p) "
+    "- 1, on their common configurations. Both differences must be significant (paired t-tests, "
+    "corrected for the number of pairs of tools by Holm's method).",
     remedy="Rank by the log-ratio of prediction to measurement, or give both rankings.",
 )
 def ranking_asymmetry(tools: Tools) -> Finding | None:
@@ -348,9 +348,9 @@ def relative_difference(first: float, second: float) -> RelativeDifference:
     "A relative difference has two values, one for each base",
     scope="tools",
     order=290,
-    why="Fires when the difference between the MAPEs of the two best tools, as a share of one "
-    "and as a share of the other, differs by at least a point: 10 % below one is 11 % above "
-    "the other. Does not fire if one MAPE is at least twice the other, because that is "
+    why="Fires when the difference between the MAPEs of the two best tools, as a share of one and "
+    "as a share of the other, differs by at least one percentage point: 10 % below one is 11 % "
+    "above the other. Does not fire if one MAPE is at least twice the other, because that is "
     "usually quoted as a factor. A fact, not a test.",
     remedy="Name the base, or quote both errors.",
 )
@@ -444,10 +444,10 @@ def _kinds_differ(
     "The ranking depends on whether errors can cancel",
     scope="tools",
     order=280,
-    why="Fires when one tool has the lower MAPE (paired t-test, Holm over pairs of tools), but "
-    "the error of its total is at least 1.25 times the error of the other's total, on their "
-    "common configurations. The message says if the difference between the totals could be "
-    "chance.",
+    why="Fires when one tool has the lower MAPE (paired t-test, corrected for the number of pairs "
+    "of tools by Holm's method), but the error of its total is at least 1.25 times the error of "
+    "the other's total, on their common configurations. The message says if the difference between "
+    "the totals could be chance.",
     remedy="Rank at the level at which the tool is used, and compare with a constant prediction.",
 )
 def ranking_by_total(tools: Tools) -> Finding | None:

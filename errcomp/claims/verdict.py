@@ -130,7 +130,9 @@ class Verdict(Document):
         if self.word not in ("consistent", "overstated", "understated"):
             return
         if self.claim is None or self.recomputed is None:
-            field.at("verdict").refuse("a verdict that needs no claim and no metric, or have both")
+            field.at("verdict").refuse(
+                "another verdict, or come with both a claim and a recomputed metric"
+            )
         follows = word_of(self.claim, self.recomputed)
         if self.word != follows:
             field.at("verdict").refuse(f"{follows!r}, which follows from the interval")

@@ -59,7 +59,7 @@ def add_column(parser: argparse._ActionsContainer, names: str) -> None:
         action="append",
         default=[],
         metavar="NAME=COLUMN",
-        help=f"column of the table that holds {names}; may be repeated",
+        help=f"read COLUMN of the table as NAME: {names}; may be repeated",
     )
 
 
@@ -93,8 +93,8 @@ def add_interval_arguments(parser: argparse.ArgumentParser) -> None:
         "--cluster",
         metavar="KEYS",
         help="one or two keys that group pairs with correlated errors, e.g. model,device: "
-        "intervals then resample whole models and devices. `none` treats every pair as "
-        "independent (default: model and device if the table has them)",
+        "whole models and devices are then resampled (default: model and device if the table has "
+        "them; `none` treats every pair as independent)",
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
 

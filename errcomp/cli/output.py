@@ -62,10 +62,11 @@ def add_output_arguments(
         "--format",
         choices=FORMATS,
         default=FORMATS[0],
-        help="print tables to paste: md (GitHub), tex (booktabs and siunitx), csv (all digits)",
+        help="format of the printed tables: text (default), md (GitHub), tex (booktabs and "
+        "siunitx), csv (all digits)",
     )
     printed.add_argument(
-        "--explain", action="store_true", help="explain below the tables the terms that they use"
+        "--explain", action="store_true", help="below the tables, explain the terms they use"
     )
     group.add_argument("-o", "--output", metavar=metavar, type=target, help=about)
 

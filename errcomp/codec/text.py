@@ -81,7 +81,7 @@ def parse(text: str) -> Any:
             f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}.{cut}"
         ) from error
     except RecursionError as error:
-        raise InputError("is nested too deeply to be a document of errcomp.") from error
+        raise InputError("is nested too deeply to be an errcomp document.") from error
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -118,7 +118,9 @@ def check_values(document: Any) -> None:
         if isinstance(value, Mapping):
             for key, one in value.items():
                 if not isinstance(key, str) or not _is_text(key):
-                    raise InputError(f"{path or 'the document'} has the key {key!r}, not text.")
+                    raise InputError(
+                        f"{path or 'the document'} has a key that is not text: {key!r}."
+                    )
                 pending.append((one, f"{path}.{key}" if path else key, depth + 1))
         elif isinstance(value, list | tuple):
             pending += [(one, f"{path}[{i}]", depth + 1) for i, one in enumerate(value)]

@@ -552,9 +552,9 @@ def _table_of(pairs: Pairs, tool: str | None, factors: Sequence[str] | None) -> 
     chosen_factors = choose_factors(pairs, factors)
     if not chosen_factors:
         raise InputError(
-            "no key of the table can be a factor: each has one value, missing values, more than "
-            f"{MAX_LEVELS} values, is a device or model, or holds numbers. Name numbers as factors "
-            f"with error_drivers(factors=[...]). Keys: {describe_names(pairs.keys)}"
+            "no key of the table can be a factor: each is the device or the model, holds numbers, "
+            f"or has one value, missing values or over {MAX_LEVELS} values. To use numbers, name "
+            f"them: error_drivers(factors=[...]). Keys: {describe_names(pairs.keys)}"
         )
     return Table(pairs, outcomes_of(pairs), chosen_factors, merged_devices(pairs))
 

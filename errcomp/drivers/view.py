@@ -22,7 +22,7 @@ __all__ = ["contrasts", "drivers_view"]
 
 def drivers_view(result: DriversResult) -> Report:
     """Return the published statements, then contrasts, then the regressions."""
-    caption = "Effect of each factor on the error, with intervals; 1 means without effect."
+    caption = "Effect of each factor on the error, with intervals; 1 means no effect."
     draw = partial(contrasts, result)
     return Report(
         title="Published statements about this error",

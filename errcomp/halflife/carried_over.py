@@ -151,7 +151,7 @@ def carried_over(history: History) -> CarriedOver:
             count = n[moved].sum()
             notes.append(
                 f"{count} prediction{' is' if count == 1 else 's are'} compared with a measurement "
-                "of an earlier version, which was not repeated"
+                "of an earlier version (not repeated since)"
             )
     dropped = history.left_out("carried over: equal to an earlier version in all digits", copy)
     return CarriedOver(copy, dropped, tuple(notes))

@@ -247,8 +247,8 @@ def _no_series(history: History, prefix: str) -> InputError:
     rows = int(history.behind.n.sum())
     return InputError(
         f"{prefix}no series was validated under two versions: {history.n_series:,} series in "
-        f"{rows:,} rows.{named} Leave out columns that are results, or name the series in a "
-        "column series."
+        f"{rows:,} rows.{named} Leave out columns that are results, or name the series in a column "
+        "'series'."
     )
 
 
@@ -284,8 +284,8 @@ def _months(history: History) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     if len(back):
         before, after = names[back[0]], names[back[0] + 1]
         return nothing, (
-            f"no half-lives in months: by date {after} comes before {before}, but in the order of "
-            "versions it comes later",
+            f"no half-lives in months: {after} comes before {before} by date, but after it in the "
+            "order of versions",
         )
     return days / DAYS_PER_MONTH, ()
 

@@ -174,12 +174,12 @@ def _measured(panel: Panel, factor: float, level: float) -> Threshold:
     known = np.isfinite(sd) & (df > 0)
     square = float(np.mean(errors**2))
     if not known.any():
-        return _at_face_value(math.sqrt(square), factor, level, n)
+        return _as_measured(math.sqrt(square), factor, level, n)
     notes = []
     if not known.all():
         notes.append(
-            f"The noise of {n - known.sum()} of {n} series is unknown; the noise of the others is "
-            "used."
+            f"The noise of {n - known.sum()} of {n} series is unknown; for these, the noise of the "
+            "other series is used."
         )
     noise = _Noise.of(sd[known], df[known], n)
     e0 = math.sqrt(max(square - noise.total / n, 0.0))
@@ -210,7 +210,7 @@ def _percent(log_error: float) -> str:
     return format_fraction(math.expm1(log_error))
 
 
-def _at_face_value(e0: float, factor: float, level: float, n: int) -> Threshold:
+def _as_measured(e0: float, factor: float, level: float, n: int) -> Threshold:
     note = (
         "The measurement noise is unknown. The error at calibration includes it, and has no "
         "interval."

@@ -31,7 +31,7 @@ def check_propagation(field: Field, propagation: Propagation) -> None:
     rows = field.at("rows")
     levels = {frozenset(band.level for band in row.bands) for row in propagation.outcomes}
     if len(levels) > 1 or not levels.pop().issuperset(_SHOWN_OF_ONE):
-        rows.refuse("rows with bands of the same levels, 0.5, 0.9 and 0.95 among them")
+        rows.refuse("rows with bands of the same levels, including 0.5, 0.9 and 0.95")
     if len(propagation.outcomes) != len(propagation.runs) * len(propagation.assumptions):
         rows.refuse("one row for each run and assumption")
     for run in propagation.runs:
@@ -54,7 +54,7 @@ def check_validation(field: Field, validation: Validation) -> None:
     n_runs = len(validation.runs)
     for name, places in validation.pit.items():
         if len(places) != n_runs:
-            field.at("pit").at(name).refuse(f"one place for each of the {n_runs} runs")
+            field.at("pit").at(name).refuse(f"one number for each of the {n_runs} runs")
 
 
 def check_outcome(field: Field, row: Outcome) -> None:
@@ -160,7 +160,9 @@ def _check_budget(field: Field, budget: Budget) -> None:
         # all.
         most = min(1.0, 2 * first)
         if total > most + _ROUNDING * (1 + abs(first)):
-            place.at("total").contradicts(f"at most {most:.6g}: 1, and twice the first_order")
+            place.at("total").contradicts(
+                f"at most {most:.6g}, the smaller of 1 and twice first_order"
+            )
 
 
 def _check_counts(field: Field, model: ErrorModel) -> None:
@@ -179,7 +181,7 @@ def _check_counts(field: Field, model: ErrorModel) -> None:
     so_far = 0.0
     for value, level in zip(components.correlation, place.at("levels").items(), strict=True):
         if not so_far - _ROUNDING <= value <= 1 + _ROUNDING:
-            wanted = f"from {so_far:.6g} to 1, growing from coarse to fine"
+            wanted = f"from {so_far:.6g} to 1: correlations grow from coarse to fine"
             level.at("correlation").contradicts(wanted)
         so_far = value
 

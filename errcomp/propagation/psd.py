@@ -62,7 +62,7 @@ def check_correlation(
     >>> check_correlation([[1, 0.9, -0.9], [0.9, 1, 0.9], [-0.9, 0.9, 1]])  # doctest: +ELLIPSIS
     Traceback (most recent call last):
         ...
-    errcomp.errors.InputError: correlation: these correlations are impossible together ...
+    errcomp.errors.InputError: correlation: these correlations cannot all hold ...
     """
     r = _symmetric(matrix, n, names)
     off = np.abs(np.diagonal(r) - 1.0) > ROUNDING
@@ -188,9 +188,10 @@ def _refuse_indefinite(r: Floats, names: Sequence[str] | None) -> None:
     worst = np.argsort(share, axis=None, kind="stable")[:3]
     i, j = np.unravel_index(worst[share.ravel()[worst] < 0], r.shape)
     raise InputError(
-        "correlation: these correlations are impossible together (the matrix is not positive "
-        f"semi-definite: smallest eigenvalue {smallest:.3g}, at least {-NEGATIVE:g} is allowed). "
-        f"In conflict with the rest: {_entries(r, i, j, names)}. Use nearest_correlation(matrix)."
+        "correlation: these correlations cannot all hold (the matrix is not positive "
+        f"semi-definite: its smallest eigenvalue is {smallest:.3g}, below {-NEGATIVE:g}). "
+        f"In conflict with the other correlations: {_entries(r, i, j, names)}. "
+        "Use nearest_correlation(matrix)."
     )
 
 

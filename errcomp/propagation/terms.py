@@ -8,9 +8,9 @@ instance), bias b and spread s of the class, and Z of mean 0 and variance 1:
     X = p \, (1 + b + s Z) \;\text{(relative)}, \qquad
     X = p + b + s Z \;\text{(absolute)}
 
-The errors of two terms correlate as far as they share causes. Causes are nested levels (device,
-class within the device, kernel within the class, ...). Level l explains the share :math:`\rho_l` of
-the variance of every Z:
+The errors of two terms correlate to the extent that they share causes. Causes are nested levels
+(device, class within the device, kernel within the class, ...). Level l explains the share
+:math:`\rho_l` of the variance of every Z:
 
 .. math::
     Z_i = \sum_l \sqrt{\rho_l} \, F_{l, g_l(i)} + \sqrt{1 - \sum_l \rho_l} \, E_i

@@ -66,7 +66,7 @@ def read(
     if columns or unit:
         raise InputError(
             f"{path}: is the output of a tool, so its columns and unit are known. Leave out "
-            "columns and unit."
+            "columns= and unit=."
         )
     if is_artifact(path):
         return _artifact(path)

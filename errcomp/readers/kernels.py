@@ -82,7 +82,7 @@ def read(
     if columns or unit:
         raise InputError(
             f"{path}: is the output of a tool, so its columns and unit are known. Leave out "
-            "columns and unit."
+            "columns= and unit=."
         )
     if not is_artifact(path):
         from errcomp.readers.core.ingest import ingest

@@ -269,8 +269,8 @@ def csv_frame(path: Path, text: str, names: frozenset[str]) -> tuple[pl.DataFram
     ).slice(1)
     if frame.height != rows:
         raise InputError(
-            f"{path}: {rows} rows or {frame.height}, depending on how quotes are read. Quote the "
-            'fields that hold quotes, and double those: "a ""b"" c".'
+            f"{path}: {rows} rows or {frame.height}, depending on how quotes are read. Put "
+            'fields that hold quotes in quotes, and double the inner ones: "a ""b"" c".'
         )
     # Some columns at a time: a query per column is slow, one for all needs twice the
     # memory of the table.

@@ -516,8 +516,8 @@ _CONCEPTS = (
         r"\blook \d|\blooks\b",
     ),
     Term(
-        "At face value",
-        "Without allowing for noise in the measurements.",
+        "As measured",
+        "Of errors: without allowing for noise in the measurements.",
         TIME,
         HALF_LIFE,
     ),

@@ -39,7 +39,7 @@ _NOT_FINITE_REMEDY = (
 #: Values of a status that mean success, in lower case.
 STATUS_OK = ("", "ok", "success", "0", "none")
 #: The same values in words, for messages.
-STATUS_WORDS = "ok, success, 0, none or nothing"
+STATUS_WORDS = "ok, success, 0, none or an empty status"
 
 
 @dataclass(frozen=True, slots=True)

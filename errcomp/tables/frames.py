@@ -75,8 +75,8 @@ def check_names(names: Sequence[Any], engine: str) -> None:
     for name in names:
         if engine == "Spark" and ("." in name or "`" in name):
             raise InputError(
-                f"column {name!r}: Spark reads the text after a dot as a part of a column. Rename "
-                "the column."
+                f"column {name!r}: Spark treats the text after a dot as a field within a column. "
+                "Rename the column."
             )
 
 

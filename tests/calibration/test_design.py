@@ -80,7 +80,7 @@ class TestInput:
         [
             ([["a"]], "features must be numbers"),
             ([[1j]], "Complex data not supported"),
-            ([1.0, 2.0], r"got the shape \(2,\)"),
+            ([1.0, 2.0], r"got shape \(2,\)"),
             ([[1.0], [np.inf], [-np.inf]], "got inf in rows 1, 2"),
         ],
     )

@@ -70,7 +70,7 @@ def test_what_is_taken_apart_is_put_together(content: ModelContent, runs_of: Any
         (
             extra(estimators=["sum", "stack"],
                   weights={r: {"bayesian": 0.7, "boosted": 0.7} for r in ("device", "global")}),
-            "are not shares of 1",
+            "are negative, or do not add up to 1",
         ),
         (no_bands, "'regime' is missing"),
     ],

@@ -68,7 +68,8 @@ def test_a_claim_against_another_reference() -> None:
     caveat = caveat_of(reference_mismatch(case_of({"reference": "RTL simulation"})))
     assert caveat.message == (
         "The claim's reference is RTL simulation, but the reference of these pairs is "
-        "hardware (nothing else is stated): figures with different references are not comparable."
+        "hardware (assumed: none is stated): figures with different references are not "
+        "comparable."
     )
     stated = caveat_of(
         reference_mismatch(case_of({"reference": "hardware"}, reference=["another predictor"] * 4))
@@ -144,7 +145,7 @@ def test_a_correlation_in_place_of_an_error() -> None:
     caveat = caveat_of(metric_mismatch(Case(Pairs(table), claim)))
     assert caveat.message == (
         "The claim quotes IPC correlation (0.97), not a relative error. Here: Pearson "
-        "correlation 1, MAPE 100.0 %; predictions twice too high still correlate perfectly."
+        "correlation 1, MAPE 100.0 %; doubled predictions still correlate perfectly."
     )
     assert caveat.evidence["value"] == pytest.approx(1)
 

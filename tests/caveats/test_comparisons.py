@@ -139,6 +139,8 @@ def test_in_and_out_needs_five_pairs_on_either_side_that_vary() -> None:
     assert in_vs_out_of_distribution(case_of([0.1, 0.2] * 5)) is None
     few = case_of(np.arange(1.0, 11), in_training=[True] * 4 + [False] * 6)
     assert in_vs_out_of_distribution(few) is None
+    enough = case_of(np.arange(1.0, 11), in_training=[True] * 5 + [False] * 5)
+    assert in_vs_out_of_distribution(enough) is not None
     constant = case_of([0.1] * 6 + [0.2] * 6, in_training=[True] * 6 + [False] * 6)
     assert in_vs_out_of_distribution(constant) is None
 

@@ -295,3 +295,8 @@ def test_the_rules_of_a_quantile_and_the_sentence() -> None:
 def test_a_quantile_of_nothing_is_refused(values: list[float], q: float, level: float) -> None:
     with pytest.raises(InputError):
         quantile_caveat(values, q, level=level)
+
+
+def test_weights_of_huge_measurements_do_not_overflow() -> None:
+    case = Case(Pairs({"predicted": [1e308] * 4, "measured": [1e308] * 4}), None, ())
+    assert case.weights == pytest.approx([0.25] * 4)

@@ -54,8 +54,8 @@ def test_tools_without_a_common_case() -> None:
         coverage_differs(tools_of({"a": [0.1] * 3, "b": [0.2] * 3}, batch=[1, 2, 3, 4, 5, 6]))
     )
     assert caveat.message == (
-        "Of 6 configurations, a has 3 and b 3; none is common to all (not even a value of batch "
-        "is), so their metrics are not comparable."
+        "Of 6 configurations, a has 3 and b 3; none is common to all (nor is any value of "
+        "batch), so their metrics are not comparable."
     )
     assert caveat.evidence["tools"]["a"]["mape_common"] is None
 
@@ -94,14 +94,14 @@ def test_what_was_run_is_a_key_even_where_each_tool_has_one_value() -> None:
         {"a": [0.1] * 3, "b": [0.2] * 3}, batch=[1, 2, 3] * 2, device=["A"] * 3 + ["B"] * 3
     )
     caveat = caveat_of(coverage_differs(found))
-    assert "none is common to all (not even a value of device is)" in caveat.message
+    assert "none is common to all (nor is any value of device)" in caveat.message
     assert found.unmatched == ()
 
 
 def test_a_column_with_values_of_both_tools_or_several_of_one_stays_a_key() -> None:
     app = ["p", "q", "r", "s", "t", "u"]
     caveat = caveat_of(coverage_differs(tools_of({"a": [0.1] * 3, "b": [0.2] * 3}, app=app)))
-    assert "none is common to all (not even a value of app is)" in caveat.message
+    assert "none is common to all (nor is any value of app)" in caveat.message
 
 
 def test_keys_of_the_user_name_the_configuration() -> None:

@@ -33,8 +33,8 @@ def test_a_stated_total_is_set_beside_the_error_of_a_pair() -> None:
     claim = user_claim("1%", aggregation="total")
     caveat = caveat_of(claimed_total(case([0.2, -0.18, 0.1, -0.08], claim)))
     assert caveat.message == (
-        "The claim 1 % is the error of the total or of means (+1.00 %), where errors of "
-        "opposite sign cancel: the MAPE of single pairs is 14.00 % (weighted 14.00 %)."
+        "The claim 1 % is the error of the total (+1.00 %), where errors of opposite sign cancel: "
+        "the MAPE of single pairs is 14.00 % (14.00 % weighted by size)."
     )
     assert caveat.evidence["total_error"] == pytest.approx(0.01)
     assert caveat.evidence["stated"] is True

@@ -31,9 +31,12 @@ def test_counts_of_the_replication_are_those_of_the_code() -> None:
     recomputed = same + counts["not reproduced"]
     text = " ".join(README.split())
     assert f"{recomputed + counts['no data']} printed cells" in text
-    assert f"{recomputed} are recomputed; {same} of these print as published" in text
-    assert f"({counts['reproduced under another rule']} of them only under another rule" in text
-    assert f"The other {counts['no data']} have no data" in text
+    assert f"{recomputed} are recomputed; {same} of these match the printed value" in text
+    assert (
+        f"({counts['reproduced under another rule']} of the {same} only under a rule other than"
+        in text
+    )
+    assert f"The other {counts['no data']} lack data" in text
 
 
 @pytest.mark.extras

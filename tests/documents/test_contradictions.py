@@ -54,7 +54,7 @@ def _set(*path: Any) -> Callable[[Any], None]:
         ("search", _drop("searched", "complete"), r"searched has no key 'complete'"),
         ("propagate", _drop("rows", 0), "rows must be one row for each run and assumption"),
         ("validation", _set("pit", "independent", lambda places: places[:-1]),
-         r"pit\.independent must be one place for each of the 12 runs"),
+         r"pit\.independent must be one number for each of the 12 runs"),
         ("validation", _drop("rows", 0), "rows must be rows of every assumption at the same level"),
         ("half-life-check", _set("series", 0, "last_version", "9.9"),
          r"series\[0\]\.last_version must be one of 1\.0, "),

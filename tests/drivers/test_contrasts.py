@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from errcomp.drivers import STATEMENTS, Statement, _table_of, correct, error_drivers, judge
+from errcomp.stats.significance import holm
 from errcomp.tables import Pairs
 
 
@@ -274,6 +275,10 @@ def test_family_holds_both_questions_of_every_contrast_with_a_test():
     assert adjusted[0] == pytest.approx(min(1.0, 4 * raw[0]))
     by_bh = [p for c in contrasts for p in (c.p_bh, c.p_signed_bh)]
     assert max(by_bh) == pytest.approx(raw[-1])
+    family = [p for c in contrasts for p in (c.p_value, c.p_signed)]
+    assert [p for c in contrasts for p in (c.p_holm, c.p_signed_holm)] == pytest.approx(
+        holm(family)
+    )
 
 
 def test_no_contrast_is_no_family():

@@ -109,7 +109,7 @@ def test_bad_input():
         drift_by_age(panel, workloads=["a"])
     with pytest.raises(InputError, match="first must be 2 positions"):
         drift_by_age(panel, first=[0.0, 0.0])
-    with pytest.raises(InputError, match="workloads or first, not both"):
+    with pytest.raises(InputError, match="either workloads= or first=, not both"):
         drift_by_age(panel, first=[0, 0], workloads=["a", "b"])
     with pytest.raises(InputError, match=r"got 1 for 's1', which has a row at 0 \(position 1\)"):
         drift_by_age(panel, first=[0, 1])

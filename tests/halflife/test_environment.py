@@ -230,7 +230,7 @@ def test_dates_as_text_and_times_and_numbers():
         ({"date": days(3)}, "date must have 4 entries, one per value"),
         ({"date": np.array(["2026-01-01", "NaT"] * 2, dtype="M8[D]")}, "missing in rows 1, 3"),
         ({"date": [0, 1, np.inf, 2]}, "date must be finite, got inf in row 2"),
-        ({"date": ["soon"] * 4}, "date must be dates or numbers"),
+        ({"date": ["soon"] * 4}, "date needs dates or numbers"),
         ({"machine": ["x", "x", "y", "y"]}, "series 'a' is on several machines"),
         ({"machine": ["x"]}, "machine must have 4 entries, one per value"),
     ],

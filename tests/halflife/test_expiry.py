@@ -55,10 +55,10 @@ def z_of(rows, df=np.inf, level=0.95):
         ([0.0, 0.2, 0.2, 0.0], 0, 1),
     ],
 )
-def test_face_value(errors, left, right):
+def test_errors_count_as_measured(errors, left, right):
     expiry = expiry_of(panel(errors), 0.1, "releases")
     assert (expiry.left[0], expiry.right[0], expiry.guess[0]) == (left, right, right)
-    assert "at face value" in " ".join(expiry.assumptions)
+    assert "count as measured" in " ".join(expiry.assumptions)
     for view in ("early", "face", "late"):
         assert [float(x[0]) for x in expiry.intervals(view)] == [left, right]
 
@@ -113,7 +113,7 @@ def bad_runs(n, k=2000, seed=7):
 
 @pytest.mark.parametrize(("n", "most"), [(10, 0.07), (20, 0.09), (40, 0.13)])
 def test_stable_series_with_bad_runs_are_rarely_dated(n, most):
-    # At face value 32, 55 and 82 %. Half of what is left is at the last row (4 %).
+    # As measured 32, 55 and 82 %. Half of what is left is at the last row (4 %).
     expiry = expiry_of(panel(*bad_runs(n), months=np.arange(float(n))), 0.1, "releases")
     dated = np.isfinite(expiry.right)
     assert dated.sum() / 2000 < most
@@ -222,7 +222,7 @@ def test_means_tell_what_single_rows_do_not():
 
 
 def test_valid_rows_after_an_open_one_do_not_count():
-    # The third row is open and beyond the threshold at face value: it may have crossed it.
+    # The third row is open and beyond the threshold as measured: it may have crossed it.
     expiry = expiry_of(panel([0, 0, 0.105, 0, 0, 0.4], sd=0.01, df=np.inf), 0.1, "releases")
     assert (expiry.left[0], expiry.right[0], expiry.guess[0]) == (1, 5, 2)
     early, face, late = (expiry.intervals(view) for view in ("early", "face", "late"))

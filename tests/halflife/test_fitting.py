@@ -14,6 +14,7 @@ from errcomp.errors import InputError
 from errcomp.halflife.fitting import half_life
 from errcomp.halflife.results import HalfLives
 from errcomp.report.writing import plain
+from errcomp.results import format_fraction
 from errcomp.tables import History
 
 VERSIONS = [f"1.{i}" for i in range(16)]
@@ -145,7 +146,10 @@ def test_a_silent_change_of_the_machine_is_said() -> None:
         attribution for attribution in half_lives.environment if abs(attribution.step.size) > 0.5
     ]
     assert [attribution.verdict for attribution in large] == ["environment"] * 4
-    assert any("changes of the environment" in note for note in half_lives.notes)
+    (note,) = (note for note in half_lives.notes if "changes of the environment" in note)
+    largest = max(large, key=lambda attribution: abs(attribution.step.size))
+    change = format_fraction(abs(largest.step.change[0]))
+    assert f"(largest: {largest.series}, {change} between {largest.since}" in note
 
 
 def test_progress_is_reported() -> None:

@@ -240,7 +240,7 @@ def test_forecasts_are_json():
         ({"low": [0.8, 0.7, 0.3]}, "got 0.7, 0.6, 0.8 in row 2"),
         ({"high": [1.0, np.nan, 0.7]}, "nan in row 2"),
         ({"ahead": [-1]}, "ahead must be finite increasing times"),
-        ({"age": 7.0}, "no forecast for a model of age 7: the curve ends at 6"),
+        ({"age": 7.0}, "no forecast for a model of age 7: the survival curve ends at 6"),
         ({"age": -1.0}, "age must be finite and 0 or larger"),
         ({"level": 0.0}, "level must be between 0 and 1"),
     ],

@@ -141,8 +141,8 @@ def test_no_clock_where_time_runs_backwards():
     datadata = panel_of(table)
     assert np.isnan(datadata.panel.months).all()
     assert (
-        "no half-lives in months: by date 2.0 comes before 1.1, but in the order of versions "
-        "it comes later" in datadata.notes
+        "no half-lives in months: 2.0 comes before 1.1 by date, but after it in the order of "
+        "versions" in datadata.notes
     )
 
 

@@ -211,11 +211,11 @@ def test_identity_depends_on_what_makes_a_validation(
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"measured": 11.0}, r"the store has measured 10.0, row 1 has 11.0\)"),
-        ({"predicted": 1.0}, r"the store has predicted 10.5, row 1 has 1.0\)"),
-        ({"measured_spread": None}, r"the store has measured_spread 0.01, row 1 has None\)"),
-        ({"n_repeats": 3}, r"the store has n_repeats 25, row 1 has 3\)"),
-        ({"status": "ok"}, r"the store has status None, row 1 has ok\)"),
+        ({"measured": 11.0}, r"measured in the store: 10.0, in row 1: 11.0\)"),
+        ({"predicted": 1.0}, r"predicted in the store: 10.5, in row 1: 1.0\)"),
+        ({"measured_spread": None}, r"measured_spread in the store: 0.01, in row 1: None\)"),
+        ({"n_repeats": 3}, r"n_repeats in the store: 25, in row 1: 3\)"),
+        ({"status": "ok"}, r"status in the store: None, in row 1: ok\)"),
     ],
 )
 def test_another_value_is_refused(place: str, changed: dict[str, Any], message: str) -> None:
@@ -223,7 +223,7 @@ def test_another_value_is_refused(place: str, changed: dict[str, Any], message: 
         store.add(more())
         for skip in (False, True):
             with pytest.raises(
-                InputError, match=f"rows 1, 2 are in the store with other values.*{message}"
+                InputError, match=f"the store has other values for rows 1, 2 .*{message}"
             ):
                 store.add(more(**changed), skip_known=skip)
         assert store.load().n == 2
@@ -235,7 +235,9 @@ def test_repeats_without_a_number_come_together(place: str) -> None:
         assert store.add(repeats) == Added(3, 0)
         assert store.load().measured.tolist() == [1.0, 1.1, 1.2]
         assert store.add(repeats[[2, 0]], skip_known=True) == Added(0, 2)
-        with pytest.raises(InputError, match="with other values.*a number in a column repeat"):
+        with pytest.raises(
+            InputError, match="has other values for row 3 .*a number in a column 'repeat'"
+        ):
             store.add(repeats.with_columns(measured=pl.Series([1.2, 1.0, 1.3])), skip_known=True)
         assert store.add(repeats.with_columns(repeat=pl.Series([7, 8, 9]))) == Added(3, 0)
         assert store.load().native["repeat"].to_list() == [None, None, None, 7, 8, 9]
@@ -259,7 +261,7 @@ def test_what_history_refuses_is_not_written(place: str) -> None:
 def test_one_bad_row_of_many_leaves_nothing(place: str) -> None:
     with HistoryStore(place) as store:
         store.add(checked())
-        with pytest.raises(InputError, match="in the store with other values"):
+        with pytest.raises(InputError, match="the store has other values for"):
             store.add(pl.concat([more(), checked()[:1].with_columns(measured=pl.lit(7.0))]))
         stored = store.list()[0]
         assert (stored.validations, stored.versions) == (6, 3)
@@ -316,11 +318,11 @@ def test_columns_that_all_rows_need(place: str) -> None:
         store.add(checked())
         with pytest.raises(
             InputError,
-            match="the history 'default' has a column predicted, but the table does not: either",
+            match="the history 'default' has a column 'predicted', but the table does not: either",
         ):
             store.add(more().drop("predicted"))
         with pytest.raises(
-            InputError, match="the table has a column series, but the history 'default' does not"
+            InputError, match="the table has a column 'series', but the history 'default' does not"
         ):
             store.add(more(series="s"))
 
@@ -387,7 +389,7 @@ def test_validations_without_a_figure_are_kept_as_such(place: str) -> None:
         assert store.load(name="copy").native.equals(loaded.native)
         # A figure that comes later is another value.
         later = frame.with_columns(measured=pl.Series(["10", "10.5", "11", None, "1", "12"]))
-        with pytest.raises(InputError, match="rows 2, 5 are in the store with other values"):
+        with pytest.raises(InputError, match="the store has other values for rows 2, 5"):
             store.add(later, skip_known=True)
         assert store.add(loaded.where({"op": loaded.column("op")[0]}), name="part").n < 6
 

@@ -117,7 +117,9 @@ def test_other_files_are_refused_and_left_alone(tmp_path: Path) -> None:
     before = other.read_bytes()
     store = HistoryStore(other)
     for use in (store.load, store.list, lambda: store.add(rows())):
-        with pytest.raises(InputError, match="not a history store: it has the table mine. Name"):
+        with pytest.raises(
+            InputError, match="not a history store: the table mine is not one of its tables. Name"
+        ):
             use()
     assert other.read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other.db", "table.csv"]
@@ -334,7 +336,7 @@ def test_mixed_values_of_another_library(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("column", "message"),
     [
-        (["a\0b", "c"], "key has a zero character in row 1, which a database cannot"),
+        (["a\0b", "c"], "key contains a null character in row 1, which a database cannot"),
         ([1.5, float("inf")], "key is infinite in row 2. Fix"),
         ([[1], [2]], "the values of key have the type List.*Give each part a column"),
         ([b"a", b"b"], "the values of key have the type Binary"),

@@ -111,7 +111,7 @@ def test_none_expired():
 def test_too_few_series_are_refused_with_numbers():
     turn = survival_half_lives(panel(steps([3, 4, 5])), 0.1, "releases")[0]
     assert turn.half_life is None
-    assert turn.refused.startswith("3 series in 3 clusters (3 series expired")
+    assert turn.refused.startswith("3 series in 3 clusters (3 of the series expired)")
 
 
 def test_no_series_that_can_be_judged():

@@ -109,7 +109,7 @@ def test_refusal_has_the_stated_rate():
     assert np.mean(refused) == pytest.approx(0.95, abs=3 * math.sqrt(0.95 * 0.05 / 200))
 
 
-def test_unknown_noise_is_taken_at_face_value_and_said():
+def test_unknown_noise_counts_errors_as_measured_and_says_so():
     limit = doubling_threshold(panel([0.03, -0.04]))
     assert limit.error == pytest.approx(math.sqrt((0.03**2 + 0.04**2) / 2))
     assert (limit.low, limit.high) == (None, None)
@@ -123,7 +123,7 @@ def test_noise_known_of_some_series_stands_for_the_others():
     limit = doubling_threshold(panel([0.1, 0.1, 0.1], [0.02, np.nan, np.nan], [5, 0, 5]))
     assert limit.error == pytest.approx(math.sqrt(0.01 - 0.0004))
     assert limit.notes == (
-        "The noise of 2 of 3 series is unknown; the noise of the others is used.",
+        "The noise of 2 of 3 series is unknown; for these, the noise of the other series is used.",
     )
 
 

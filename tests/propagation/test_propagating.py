@@ -426,7 +426,7 @@ def test_levels_outside_0_to_1(level):
         ),
         ({"errors": 0.1}, "errors must be an ErrorModel, got float"),
         ({"errors": ErrorModel({"gemm": ClassError(0, 0.1)})}, "no error for .*'soft'"),
-        ({"errors": given_errors(60.0)}, "spread is too large"),
+        ({"errors": given_errors(60.0)}, "spread is so large that the variance overflows"),
         ({"graph": {"node": "kernel"}}, "graph must be a node .* got dict"),
         ({"graph": Kernel("nope")}, "no kernel or quantity is named 'nope'. Kernels: g, s"),
         ({"graph": Quantity("g", 1.0, kind="relative")}, "'g' is the name of both a quantity and"),

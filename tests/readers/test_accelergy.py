@@ -101,14 +101,14 @@ def test_energies_of_a_run() -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("ART:\n  tables: 3\n", "ART must have a list tables"),
-        ("ART: []\n", "ART must have a list tables"),
+        ("ART:\n  tables: 3\n", 'ART must hold "tables", a list'),
+        ("ART: []\n", 'ART must hold "tables", a list'),
         ("ART:\n  tables:\n  - 3\n", "entry 1: must have a name"),
         ("ART:\n  tables:\n  - name: a\n    area: big\n", "area must be a number, got 'big'"),
         ("ERT:\n  tables:\n  - name: a\n    actions: 3\n", "must have a list of actions"),
         ("ERT:\n  tables:\n  - name: a\n    actions:\n    - 3\n", "an action without a name"),
         ("ART:\n  tables:\n  - name: [a\n", "not valid YAML"),
-        ("- 1\n", "ERT must have a list tables"),
+        ("- 1\n", 'ERT must hold "tables", a list'),
     ],
 )
 def test_other_forms_are_refused(tmp_path: Path, content: str, message: str) -> None:

@@ -49,7 +49,7 @@ def test_several_dumps_are_several_runs() -> None:
     assert [(one.reason, one.n) for one in found.dropped] == [("dump without time and cycles", 1)]
     assert [note.partition(":")[0] for note in found.notes] == [
         "Dump 2 includes dump 1",
-        "Dump 4 has no last line",
+        "The last line of dump 4 is missing",
     ]
 
 

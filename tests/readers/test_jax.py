@@ -282,7 +282,7 @@ def test_damaged_traces_are_refused(content: bytes, message_: str, tmp_path: Pat
 def test_impossible_times_are_refused(event: tuple[Any, ...], tmp_path: Path) -> None:
     plane = Plane("/device:GPU:0")
     plane.line("Stream #1", [event])
-    with pytest.raises(InputError, match=r"not a trace of XLA \(an event has start"):
+    with pytest.raises(InputError, match=r"not a trace of XLA \(invalid event: start"):
         jax.read(written(tmp_path, space(plane)))
 
 

@@ -100,10 +100,10 @@ def test_a_note_where_events_may_be_missing(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"ts": "5"}, "ts of 'a' is '5'"),
-        ({"dur": None}, "dur of 'a' is 'None'"),
-        ({"dur": True}, "dur of 'a' is 'True'"),
-        ({"ts": 1e300}, "ts of 'a' is 1e"),
+        ({"ts": "5"}, "ts of 'a' must be a number, got '5'"),
+        ({"dur": None}, "dur of 'a' must be a number, got 'None'"),
+        ({"dur": True}, "dur of 'a' must be a number, got 'True'"),
+        ({"ts": 1e300}, "ts of 'a' is out of range: 1e"),
         ({"dur": -4}, "duration -4000000 ps"),
         ({"args": [1]}, "no operation of a device"),
     ],

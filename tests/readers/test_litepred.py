@@ -21,7 +21,7 @@ def fixture(name: str, scenario: str = "good") -> Output:
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("litepred-accuracy", "shares of predictions within 5 and 10 %"),
+        ("litepred-accuracy", "shares of predictions with errors within 5 and 10 %"),
         ("litepred-configurations", "shapes of kernels without latencies"),
     ],
 )

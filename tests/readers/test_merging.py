@@ -99,14 +99,14 @@ def test_files_of_one_capture_are_said() -> None:
     sums = capture("run/sum.csv", "x-tables", ("mm", 2, 0.0030001), unit="ms")
     note = (
         "run/a.sqlite, run/trace.csv, run/sum.csv hold the same kernels with the same times, like "
-        "exports of one capture: read together, they count each kernel more than once. Keep one: "
+        "exports of one capture: loaded together, they count each kernel more than once. Keep one: "
         "--where file=run/a.sqlite."
     )
     assert same_captures([export, trace, sums]) == (note,)
     others = [capture(f"more/{form}", form, *SUMS) for form in ("x-export", "x-tables")]
     (both,) = same_captures([export, trace, *others])
     assert both.startswith("run/a.sqlite, run/trace.csv hold")
-    assert "like exports of one capture (here and in 1 more folder): read together" in both
+    assert "like exports of one capture (here and in 1 more folder): loaded together" in both
 
 
 @pytest.mark.parametrize(
@@ -157,9 +157,8 @@ def test_copies_are_said(tmp_path: Path) -> None:
     (note,) = (note for note in found.notes if "byte-for-byte" in note)
     assert note == (
         "b.log and c.log and test/a.log and 1 more are byte-for-byte the same file: their rows "
-        "are counted once per copy. If one was meant for training and another for testing a "
-        "model, nothing was "
-        "tested."
+        "are counted once per copy. A model trained on one copy and tested on another has not "
+        "been tested."
     )
     (tmp_path / "alone").mkdir()
     (tmp_path / "other.log").rename(tmp_path / "alone" / "a.log")

@@ -117,7 +117,7 @@ def test_the_root_and_the_folder_inside_are_the_same_artifact(artifact: Artifact
 
 
 def test_columns_and_unit_are_not_for_an_artifact(artifact: Artifact) -> None:
-    with pytest.raises(InputError, match="are known. Leave out columns and unit"):
+    with pytest.raises(InputError, match="are known. Leave out columns= and unit="):
         read(artifact.root, unit="ms")
 
 
@@ -164,7 +164,11 @@ def test_a_device_that_only_the_artifact_knows_keeps_its_name(artifact: Artifact
     ("where", "expected"),
     [
         ("other", r"other: no such folder"),
-        ("data", r"data: not the NeuSight artifact: no label/ and results/prediction"),
+        (
+            "data",
+            r"data: not the NeuSight artifact: neither it nor its scripts/asplos/ holds label/ and "
+            r"results/prediction",
+        ),
     ],
 )
 def test_a_folder_that_is_not_the_artifact(artifact: Artifact, where: str, expected: str) -> None:
@@ -331,6 +335,7 @@ def test_tensor_parallel_waits_for_every_all_reduce() -> None:
     [
         (1.0, 0.5, 1.0),  # the last gradient has nothing behind which to hide
         (1.0, 5.0, 4.0),  # the first takes longer than the rest of the backward pass: 5 + 1 - 2
+        (1.0, 20.0, 19.0),  # more than twice of what it could hide behind: 7 + 20 + 1 - 9
         (0.0, 0.0, 0.0),
     ],
 )

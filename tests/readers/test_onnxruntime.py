@@ -196,7 +196,7 @@ def test_events_in_an_object_and_with_other_arguments(tmp_path: Path) -> None:
         ("node without a name", "node without a name", 5.0),
     ]
     assert {one.reason: one.n for one in found.dropped} == {
-        "other events of nodes than their time": 1,
+        "events of nodes other than their time": 1,
         "events without a time": 1,
     }
 

@@ -43,7 +43,7 @@ def test_keys_without_a_value_are_left_out_and_rows_are_needed() -> None:
     dropped = [Dropped("warm-up", 3, (1, 2, 3))]
     with pytest.raises(InputError, match=r"^a: holds no predicted or measured value.*3 warm-up"):
         output("a", "x", [], dropped=dropped)
-    with pytest.raises(TypeError, match="must give these columns for its rows: unit"):
+    with pytest.raises(TypeError, match="the rows of a reader lack required columns: unit"):
         output("a", "x", [{"tool": "x", "level": "kernel", "quantity": "time"}])
 
 

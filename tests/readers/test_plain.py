@@ -393,3 +393,11 @@ def test_columns_of_json_keep_every_value(write: Any) -> None:
     assert pairs.column("flag").tolist() == [True, None, None]
     assert pairs.column("huge").tolist() == [str(10**400), "1", None]
     assert pairs.column("wide")[:2].tolist() == [2.0**70, 1.5]
+
+
+def test_a_bomb_is_left_packed(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv.gz"
+    path.write_bytes(gzip.compress(b"predicted,measured\n" + b"1,1\n" * (20 << 20)))
+    assert path.stat().st_size < 1 << 20
+    with pytest.raises(InputError, match=r"pairs\.csv\.gz: its gzip data unpack .*, 64 MiB so far"):
+        read(path)

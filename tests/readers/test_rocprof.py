@@ -97,6 +97,20 @@ def test_counters_do_not_multiply_kernels() -> None:
     )
 
 
+def test_kernels_with_counters_keep_their_order(tmp_path: Path) -> None:
+    lines = (TRACE / "counters" / "counter_collection.csv").read_text().splitlines()
+    header = lines[0].replace('"', "").split(",")
+    first = dict(zip(header, next(csv.reader(lines[1:2])), strict=True))
+    rows = [
+        first | {"Dispatch_Id": str(i), "Counter_Name": counter, "Kernel_Name": f"k{i}"}
+        for i in range(300)
+        for counter in ("A", "B")
+    ]
+    text = [",".join(header), *(",".join(f'"{row[name]}"' for name in header) for row in rows)]
+    found = rocprof.read(written(tmp_path, "\n".join(text)))
+    assert found.rows["kernel"].to_list() == [f"k{i}" for i in range(300)]
+
+
 def test_one_counter_of_each_dispatch(tmp_path: Path) -> None:
     lines = (TRACE / "counters" / "counter_collection.csv").read_text().splitlines()
     found = rocprof.read(written(tmp_path, "\n".join([lines[0], lines[1], lines[3]])))

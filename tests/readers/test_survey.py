@@ -128,7 +128,7 @@ def test_timeloop_summary(tools):
         (
             "vidur/sarathi/request_metrics.csv",
             ",".join(REQUEST_COLUMNS) + "\n0,1,2,3,4,5,6,x\n",
-            "every request must have a number of restarts",
+            "restarts must be a number for every request",
         ),
         (
             "vidur/sarathi/request_metrics.csv",
@@ -157,7 +157,7 @@ def test_timeloop_summary(tools):
         (
             "vidur/vllm/request_metrics.csv",
             ",".join(REQUEST_COLUMNS) + "\n0,1,2,3,4,5,6," + 200_000 * "7",
-            "every request must have a number of restarts",
+            "restarts must be a number for every request",
         ),
         ("astra-sim/survey_astra_sim_results.json", "{", "not the survey's collection"),
         *(

@@ -13,6 +13,7 @@ from errcomp.readers.core.ingest import ingest
 from errcomp.readers.core.registry import recognise
 from errcomp.readers.core.source import Source
 from errcomp.readers.serving import vidur
+from errcomp.readers.serving.tables import is_vidur
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 
@@ -241,3 +242,20 @@ def test_the_samples(shared_data: Path) -> None:
     assert (parts - wide["time"]).abs().max() < 1e-9  # type: ignore[operator]
     mlp = found.rows.filter(pl.col("kernel") == "mlp_up_proj")
     assert (mlp["measured"][0], mlp["unit"][0], mlp["repeat"].max()) == (3.3655, "ms", 1)
+
+
+@pytest.mark.parametrize(
+    ("more", "recognised"),
+    [
+        ({"execution_time_predictor_config": {}}, True),
+        ({"execution_time_predictor_config": {}, "sys_arch": "x"}, False),
+        ({}, False),
+    ],
+)
+def test_configurations_of_forks_are_told_apart(
+    more: dict[str, object], recognised: bool, tmp_path: Path
+) -> None:
+    nested = {"cluster_config": {}, "request_generator_config": {}, "metrics_config": {}}
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(nested | more))
+    assert is_vidur(Source(path)) is recognised

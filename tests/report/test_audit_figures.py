@@ -420,7 +420,7 @@ def test_heights_are_log_ratios_with_ticks_in_percent():
     assert [x for x, _ in points] == pytest.approx([200**0.5, 15, 200**0.5])
     ticks = {t.get_text(): y for t, y in zip(ax.get_yticklabels(), ax.get_yticks(), strict=True)}
     assert ticks["+100 %"] == pytest.approx(-ticks["−50 %"])
-    assert "no limits of agreement: they need at least 5 pairs" in texts(ax)
+    assert "fewer than 5 pairs: too few for the 95 % limits" in texts(ax)
 
 
 def test_a_trend_is_drawn_only_where_it_is_significant():
@@ -546,6 +546,16 @@ def test_thresholds_beyond_the_axis_have_no_name():
     assert ax.get_xlim()[0] > 5
     assert "5 %" not in texts(ax)
     assert "20 %" in texts(ax)
+
+
+def test_errors_at_the_edge_are_counted_where_there_are_any():
+    errors = [0.0, 1e-9, 0.05, 0.06, 0.07, 8.0, 0.08, 0.09, 0.1, 0.11]
+    for found, edge in ((errors, True), (errors[2:], False)):
+        ax = draw.ecdf(
+            pairs(len(found), measured=[1.0] * len(found), predicted=1 + np.array(found))
+        )
+        assert ax.get_xscale() == "log"
+        assert any("at the left edge" in text for text in texts(ax)) is edge
 
 
 def test_rows_and_columns_must_differ():

@@ -261,7 +261,7 @@ def test_series_calibrated_at_different_releases(mixed):
     assert line(ax, "median of the series").get_ydata()[7] == pytest.approx(expected)
     assert not [artist for artist in ax.lines if artist.get_label() == "half-life"]
     notes = " ".join(texts(ax))
-    assert "since each" in notes
+    assert "since the first version of each series" in notes
     assert "14 to 40 series per version" in notes
     wide = collection(ax, "80 % of the series").get_paths()[0].vertices
     tenth = 100 * np.expm1(np.quantile(np.abs(panel.error[at]), 0.9))
@@ -315,7 +315,7 @@ def test_survival_is_that_of_turnbull(few):
     sure = round(len(expiry.right) * (1 - expiry.censored_share))
     note = (
         f"{curve.n_events} of 12 series as measured, {sure} of them by more than noise explains "
-        "(95 %)"
+        "(95 % confidence)"
     )
     assert note in " ".join(reversed(texts(ax)))
     assert line(ax, "half-life").get_xdata()[0] == 6
@@ -498,7 +498,7 @@ def test_heat_is_the_median_change_by_group_and_release(groups):
     assert len(ax.figure.axes) == 2
     assert ax.get_title(loc="left").startswith("Change of predicted / measured")
     assert ax.figure.axes[1].get_ylabel() == "median change since the first version"
-    assert any("orange: measured fell (for a time: faster)" in text for text in texts(ax))
+    assert any("orange: measured fell (times: faster)" in text for text in texts(ax))
     assert not any("dash: no series" in text for text in texts(ax))
 
 

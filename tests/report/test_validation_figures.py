@@ -66,7 +66,7 @@ def test_pit_counts_and_the_binomial_interval(validation):
     flat = pit(validation, "estimated")
     assert [bar.get_height() for bar in flat.patches] == [4] * 10
     assert flat.get_ylim()[1] > high
-    assert "n=40 totals, assumption: estimated" in flat.get_title(loc="left")
+    assert flat.get_title(loc="left") == "Quantiles (PIT), n=40 totals, assumption: estimated"
 
 
 def test_pit_of_what_has_none(validation):

@@ -351,7 +351,8 @@ def _by_group(scores: Floats, group: NDArray[np.int64], level: float) -> LevelIn
         beyond=False,
         guarantee=(
             f"at least {_percent(level)} of the runs of new groups drawn like these {groups}, if "
-            "the model saw none of these; about that share if each group was held out in turn"
+            f"none of these was in the fit; about {_percent(level)} if each group was held out in "
+            "turn"
         ),
     )
 
@@ -362,9 +363,9 @@ def _by_pooling(scores: Floats, group: NDArray[np.int64], level: float) -> Level
     needed = pooled_needed(level)
     if quantile.effective < needed - ROUNDING:
         raise InputError(
-            f"a {_percent(level)} band needs at least {needed} groups, or more independent runs: "
+            f"a {_percent(level)} band needs the equivalent of {needed} independent runs: "
             f"{len(scores)} runs in {groups} groups are equivalent to "
-            f"{quantile.effective:.1f} independent runs. Drop this level, or add groups."
+            f"{quantile.effective:.1f}. Drop this level, or add groups."
         )
     return LevelInfo(
         level=level,
@@ -394,7 +395,7 @@ def level_notes(infos: Sequence[LevelInfo]) -> list[str]:
         notes.append(
             f"bands of {names} are approximate for new groups: they are calibrated on the pooled "
             f"scores of {pooled[0].groups} groups. A guarantee needs at least {needs} groups; with "
-            f"{sharp} groups, guaranteed bands cover at most 5 points too much"
+            f"{sharp} groups, guaranteed bands cover at most 5 percentage points too much"
         )
     beyond = [info for info in infos if info.beyond]
     if beyond:

@@ -309,7 +309,7 @@ def evaluate(
     >>> print(row.figures["mean_ape"])
     1.01 % [0.4, 4.0], n=10
     >>> row.band(0.9).coverage, row.verdict
-    (1.0, 'beats sum (9.0 points lower)')
+    (1.0, 'beats sum (MAPE 9.0 percentage points lower)')
     """
     kernels = kernels_in_memory(kernels)
     if task not in TASKS:

@@ -548,17 +548,17 @@ def verdict(differences: Sequence[Difference]) -> str:
     for phrase, each, chosen in (
         (
             "beats {}",
-            "{} ({} points lower)",
+            "{} (MAPE {} percentage points lower)",
             [d for d in differences if d.outcome == "better"],
         ),
         (
-            "{} (not significant)",
-            "{1} points lower than {0}",
+            "may beat {}",
+            "{} (MAPE {} percentage points lower, not significant)",
             [d for d in differences if d.outcome == "undecided" and d.difference.value < 0],
         ),
         (
             "does not beat {}",
-            "{} ({} points higher)",
+            "{} (MAPE {} percentage points higher)",
             [d for d in differences if d.outcome != "better" and d.difference.value >= 0],
         ),
     ):

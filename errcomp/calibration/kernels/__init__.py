@@ -174,8 +174,8 @@ class KernelCorrection:
             lacking = "predicted" if np.isnan(kernels.predicted).all() else "measured"
             raise InputError(
                 f"{kernels.prefix}no kernel has a time {lacking}, but corrections are learnt from "
-                "kernels with both times. Add the column, or read the profile and the prediction "
-                "together."
+                "kernels with both times. Add the column, or combine the profile with the "
+                "prediction (errcomp join)."
             )
         names = names_of(kernels, self.family)
         self._check_families(kernels, names)

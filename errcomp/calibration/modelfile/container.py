@@ -259,7 +259,7 @@ def decode(data: bytes | memoryview, about: dict[str, Any]) -> NDArray[Any]:
     ):
         raise InputError(f"has the impossible shape {str(shape)[:80]} in the manifest.")
     if type(finite) is not bool:
-        raise InputError(f"finite must be true or false, got {str(finite)[:80]!r}.")
+        raise InputError(f"has finite = {str(finite)[:80]!r}, which must be true or false.")
     header, view = _header(dtype, tuple(shape)), memoryview(data)
     if view[: len(header)] != header or len(view) != len(header) + math.prod(shape) * kind.itemsize:
         raise InputError(f"is not the array of type {dtype} and shape {shape} in the manifest.")

@@ -315,11 +315,11 @@ def _footer(tests: int) -> list[str]:
     if not tests:
         return []
     level = f"{100 * (1 - _ALPHA / tests):.4g} %"
-    together = f" each, which is 95 % for all {tests} tests together" if tests > 1 else ""
+    together = f" each, 95 % for all {tests} tests together" if tests > 1 else ""
     return [
         line(
-            f"Intervals at {level}{together}. Models that are as good as the sum and have valid "
-            "bands fail in at most 5 % of checks. "
-            "Minus sum: mean error minus that of the sum of kernels, in points, on the same runs."
+            f"Confidence of the intervals: {level}{together}. Models that are as good as the sum "
+            "and have valid bands fail in at most 5 % of checks. Minus sum: mean error minus that "
+            "of the sum of kernels, in points, on the same runs."
         )
     ]

@@ -53,8 +53,8 @@ _LEGEND = (
     "APE: |predicted − measured| / measured. In 90 % band: per cent of runs, with a 95 % interval. "
     "Width: width of the 90 % band divided by the prediction. CRPS: continuous ranked probability "
     "score, divided by the sum of kernels; lower is better. Most confident 80 %: MAPE of the 80 % "
-    "of runs with the narrowest bands; runs with equally wide bands each count with the mean of "
-    "their errors."
+    "of runs with the narrowest bands; where the limit falls among runs with equally wide bands, "
+    "their mean error is used."
 )
 _GROUPS = {
     "leave-model-out": "model",
@@ -79,7 +79,8 @@ def evaluation_view(result: Evaluation) -> Report:
     notes = []
     if not result.held_out:
         notes.append(
-            "Figures of single runs need the evaluation itself; its document lacks the runs."
+            "Figures of single runs need the evaluation itself; this document does not contain the "
+            "runs."
         )
     return Report(
         title=f"Held-out evaluation: {result.task} of {result.source or 'the table'}",

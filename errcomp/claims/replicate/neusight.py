@@ -140,7 +140,7 @@ def published_rules(source: Source, cell: PrintedCell) -> tuple[list[Candidate],
     )
     match = source.once("published", lambda: _search(source))
     if match is None:
-        return [every], "No subset gives the three figures together."
+        return [every], "No single subset gives all three figures."
     return [every, Candidate(match.description, match.values[tool])], (
         "Found by searching for a subset that gives the published figures of all three predictors "
         f"at once; {match.expected_by_chance:.2g} such matches are expected by chance."

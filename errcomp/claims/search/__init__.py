@@ -487,9 +487,9 @@ def _searched(
         "combinations": subsets * len(table.rules),
         "complete": all(f.complete for f in factors),
         "bounds": {f.name: f.listed for f in factors if not f.complete},
-        "null": "figures with the same digits, as near to those of the whole table as the "
-        f"published ones (within a factor of {NEAREST:g} to {FACTOR:g}, independent of each other "
-        "or together: the law with the most matches); subsets are sampled if there are many",
+        "null": "unrelated figures with as many digits as the published ones, and as near to those "
+        f"of the whole table (within a factor of {NEAREST:g} to {FACTOR:g}, independent of each "
+        "other or together: the case with the most matches); many subsets are sampled",
         "seed": seed,
     }
 

@@ -410,8 +410,8 @@ def _match(
                 named = ", ".join(f"{c}={v}" for c, v in zip(shared, key, strict=True))
                 raise InputError(
                     f"tool {name} has the configuration {named} twice ({describe_rows(twice)}), so "
-                    "its rows cannot be matched with those of the other tools. Add a key that "
-                    "distinguishes them, e.g. repeat."
+                    "its rows cannot be matched with those of the other tools. Add a key to "
+                    "these rows, such as 'repeat'."
                 )
             table[key] = i
         tables.append(table)

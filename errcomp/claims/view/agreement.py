@@ -289,7 +289,7 @@ def _lines(ax: Axes, summary: Agreement) -> None:
 
 def _notes(table: Pairs, summary: Agreement, difference: Floats, missing: int) -> list[str]:
     if summary.low is None or summary.high is None:
-        notes = [f"no limits of agreement: they need at least {_FEWEST} pairs"]
+        notes = [f"fewer than {_FEWEST} pairs: too few for the 95 % limits"]
     else:
         inside = (difference >= summary.low[0]) & (difference <= summary.high[0])
         notes = [

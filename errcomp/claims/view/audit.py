@@ -293,7 +293,7 @@ def _how_to_ask(result: Audit) -> list[Note]:
     if example is None or not result.by:
         return []
     where = " ".join(f"--where {quote(f'{k}={v}')}" for k, v in example.key.items())
-    return [Note(f"A row's caveats in words: errcomp audit TABLE {where}", on="text")]
+    return [Note(f"Caveats of a row in full: errcomp audit TABLE {where}", on="text")]
 
 
 def _signs(shown: Sequence[AuditRow]) -> list[Note]:
@@ -513,7 +513,7 @@ def _method(audit: Audit) -> list[tuple[str, str]]:
         (
             "Verdicts",
             "A claim is overstated if the whole interval of the recomputed error lies above all "
-            "numbers that would be printed like the claim. It is understated if the interval lies "
+            "numbers that match the claim when rounded. It is understated if the interval lies "
             "below them, else consistent. It is not verifiable if the pairs cannot decide.",
         ),
         ("Coverage of the intervals", f"{100 * audit.level:g} %"),

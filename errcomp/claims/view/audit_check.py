@@ -174,8 +174,8 @@ def _sentence(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> str:
         if not decided:
             return f"Nothing could be checked: the pairs cannot decide any of {n}."
         if len(judged) == 1:
-            return "Pass: the claim was not found wrong."
-        return f"Pass: none of {n} was found wrong; the pairs could decide {decided} of them."
+            return "Pass: the claim was not refuted."
+        return f"Pass: none of {n} was refuted; the pairs could decide {decided} of them."
     parts = []
     for word in dict.fromkeys(claim.word for claim in failed):
         names = [claim.name for claim in failed if claim.word == word]
@@ -267,8 +267,8 @@ def _footer(result: Audit, judged: Sequence[_Judged]) -> list[str]:
     text = f"Checked at {percent}."
     if n > 1:
         text = (
-            f"{n} claims are checked at {100 * result.joint_level:.4g} % each, so that all "
-            f"verdicts together hold at {percent}."
+            f"{n} claims are checked at {100 * result.joint_level:.4g} % confidence each, so that "
+            f"all verdicts together hold at {percent}."
         )
     alarms = f"{100 * (1 - result.level):g} %"
     text += f" If all claims were true, this check would fail in at most {alarms} of audits."

@@ -281,7 +281,7 @@ def _notes(audit: Audit, words: Sequence[str], left_out: Sequence[AuditRow]) -> 
             notes.append(f"{word}: the whole interval lies {side} the claim")
     if any(word.startswith("(") for word in words):
         notes.append(
-            f"in brackets: not significant after correcting for {audit.judged_together} claims"
+            f"in (brackets): not significant after correcting for {audit.judged_together} claims"
         )
     if len(audit.overall) > _MOST_ROWS:
         notes.append(f"{len(audit.overall) - _MOST_ROWS:,} tools not drawn")

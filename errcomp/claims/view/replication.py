@@ -195,7 +195,7 @@ def levels(result: Replication, ax: Axes | None = None) -> Axes:
     _style.name_axes(ax, x="error (%)")
     without = len(ends) - len(drawn)
     notes = ["recomputed from the claims of the surveyed tools, and for NeuSight from its pairs"]
-    notes += [f"{without} more without data, or not an error"] if without else []
+    notes += [f"not drawn: {without} more, without data or not an error"] if without else []
     _style.heading(ax, "Error by level: printed and recomputed ranges", notes, room=_keys(ax))
     return ax
 

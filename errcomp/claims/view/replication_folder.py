@@ -189,7 +189,10 @@ def _basis(without: bool) -> Iterator[str]:
     libraries = [*_LIBRARIES, *([] if without else ["matplotlib"])]
     versions = [f"Python {platform.python_version()}", *(f"{n} {version(n)}" for n in libraries)]
     yield "- Command: `errcomp replicate survey -o FOLDER`"
-    yield f"- Versions: errcomp {__version__}, {', '.join(versions)}. They give the same bytes."
+    yield (
+        f"- Versions: errcomp {__version__}, {', '.join(versions)}. These versions reproduce the "
+        "files byte for byte."
+    )
     yield f"- Seed: {_SEED}, for the intervals in the figure of claims. No cell depends on it."
     yield "- Check these files: `sha256sum -c SHA256SUMS`"
     yield from ("- Datasets, embedded in errcomp (`errcomp datasets show NAME`):", "")

@@ -52,8 +52,9 @@ def _table(result: SearchResult) -> Table:
     published = ", ".join(f"{t} {f.text}".strip() for t, f in result.figures.items())
     notes = [
         result.conclusion,
-        "By chance: average number of matches this simple for unrelated figures that lie as near "
-        "to the values of the whole table as the published figures do.",
+        "By chance: average number of combinations (subset and rule) this simple that would match "
+        "random figures, if these are as close to the values of the whole table as the published "
+        "ones.",
         *_left_out(result),
     ]
     return Table(

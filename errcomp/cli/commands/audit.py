@@ -126,7 +126,7 @@ def run(args: argparse.Namespace) -> None:
         if args.fail_on and not report.cases:
             raise InputError(
                 f"--fail-on {args.fail_on[0]} has nothing to check: errcomp knows no claim about "
-                'these pairs. Give one, e.g. --claim "5%" --aggregation mean'
+                'these pairs. Add one, e.g. --claim "5%" --aggregation mean'
             )
         finish(args, report)
     emit(

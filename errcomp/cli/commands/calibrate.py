@@ -66,11 +66,11 @@ _FIGURES = {
 }
 _CONDITIONS = ("worse", "narrow")
 _FAIL_ON = (
-    "exit with 1 when a chosen estimator is worse than the plain sum of kernels (the interval of "
-    "the difference lies above 0), or when its 90 %% band is too narrow (the interval of the "
-    "coverage lies below 90 %%); may be repeated. All tests together raise a false alarm in at "
-    "most 5 %% of cases. Without --fail-on the exit code is 0, and the files of --junit and "
-    "--markdown report both as failures"
+    "worse: exit with 1 when a chosen estimator is worse than the plain sum of kernels (the "
+    "interval of the difference lies above 0). narrow: exit with 1 when its 90 %% band is too "
+    "narrow (the interval of the coverage lies below 90 %%). May be repeated. The chance of even "
+    "one false alarm in all tests is at most 5 %%. Without --fail-on the exit code is 0, and the "
+    "files of --junit and --markdown report both as failures"
 )
 #: Number of tables drawn from the posterior predictive distribution.
 _TABLES = 500
@@ -99,8 +99,8 @@ def build(parser: Parser) -> None:
     fit.add_argument("--json", action="store_true", help="print one JSON document on stdout")
     add_figure_argument(
         fit,
-        "draw overhead (the posterior of the overhead, per device) or posterior (the predictive "
-        "distribution) to a png, svg or pdf; may be repeated",
+        "write the figure NAME to FILE (png, svg or pdf): overhead (per launch and device) or "
+        "posterior (measured runs against runs simulated by the fitted model); may be repeated",
     )
     fit.set_defaults(run=_fit, output=None)
 
@@ -125,15 +125,15 @@ def build(parser: Parser) -> None:
     add_output_arguments(judge)
     add_figure_argument(
         judge,
-        "draw predicted, residuals, coverage or abstention (of the first split) to a png, "
-        "svg or pdf; may be repeated",
+        "write the figure NAME (of the first split) to FILE (png, svg or pdf): predicted, "
+        "residuals, coverage or abstention; may be repeated",
     )
     judge.set_defaults(run=_evaluate)
 
     show = actions.add_parser(
         "show",
         help="what a model file was fitted to, when, and how its bands were calibrated",
-        description="Show what a model file was fitted to, when and with which versions; the "
+        description="Show what a model file was fitted to, when and with which libraries; the "
         "ranges of the features; how the bands were calibrated; and the overhead per "
         "launch.",
     )
@@ -150,15 +150,17 @@ def _estimators_help() -> str:
     for name, estimator in estimators().items():
         if estimator.role != "baseline":
             weighed = (
-                f" ({' and '.join(stacked())}, weighted)" if estimator.role == "combination" else ""
+                f" (weighted mean of {' and '.join(stacked())})"
+                if estimator.role == "combination"
+                else ""
             )
             extras.setdefault(estimator.extra, []).append(name + weighed)
     needs = [
-        f"{', '.join(names)}, which need {f'errcomp[{extra}]' if extra else 'nothing'}"
+        f"{', '.join(names)}: need {f'errcomp[{extra}]' if extra else 'nothing'}"
         for extra, names in extras.items()
     ]
     return (
-        f"{'; '.join(needs)}; {', '.join(BASELINES)} need no extra; default: "
+        f"{'; '.join(needs)}; {', '.join(BASELINES)}: need no extra; default: "
         f"{','.join(default_estimators())}"
     )
 
@@ -192,7 +194,9 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="file with the measured times of the runs, if PATH lacks them",
     )
-    parser.add_argument("--seed", type=seed, default=0, help="default: 0")
+    parser.add_argument(
+        "--seed", type=seed, default=0, help="seed of the random draws (default: 0)"
+    )
     add_kernel_arguments(parser)
 
 

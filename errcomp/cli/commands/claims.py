@@ -160,7 +160,7 @@ def _search(args: argparse.Namespace) -> None:
             tool, printed = pairs.subject or "", item
         if tool in figures:
             raise InputError(
-                f"two figures for {tool or 'the table'}: {figures[tool]}, {printed}. Give one"
+                f"two figures for {tool or 'the table'}: {figures[tool]}, {printed}. Keep one"
             )
         figures[tool] = printed
     with progress("searching subsets", quiet=args.json) as report:

@@ -59,7 +59,7 @@ def build(parser: Parser) -> None:
         "Print a script that completes commands, options, their choices, files and "
         "embedded tables. For bash write it to "
         "~/.local/share/bash-completion/completions/errcomp, or put the line "
-        "`source <(errcomp completion bash)` into ~/.bashrc. For zsh write it to a file _errcomp "
+        "`source <(errcomp completion bash)` into ~/.bashrc. For zsh, save it as _errcomp "
         "in a folder of $fpath."
     )
     parser.add_argument("shell", choices=("bash", "zsh"), help="the shell to complete in")

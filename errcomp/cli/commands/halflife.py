@@ -66,11 +66,11 @@ def build(parser: Parser) -> None:
     fit = actions.add_parser(
         "fit",
         help="half-lives by several methods, with intervals, and the releases responsible",
-        description="Estimate half-lives from validations under successive versions, from three "
-        "sources: the time until the error of each series doubles (nonparametric, "
-        "and under three parametric laws), the course of the error, and the drift "
-        "variogram. Also find steps in the error, and the release at which each "
-        "occurred.",
+        description="Estimate half-lives from validations under successive versions, in three "
+        "ways: from the time until the error of each series doubles (without and with an "
+        "assumed distribution), from the RMS error over all series, and from how far errors "
+        "drift between versions (variogram). Also find steps in the error, and the release of "
+        "each step.",
     )
     fit.add_argument("history", metavar="HISTORY", help=_HISTORY)
     fit.add_argument(
@@ -83,13 +83,16 @@ def build(parser: Parser) -> None:
     )
     _add_error(fit, "error that the model promised (default: its error at the first version)")
     fit.add_argument(
-        "--alpha", type=_share, default=0.05, help="rate of false alarms per series (default: 5%%)"
+        "--alpha",
+        type=_share,
+        default=0.05,
+        help="chance of finding a step in a series that has none (default: 5%%)",
     )
     fit.add_argument("--seed", type=seed, default=0, help="seed of the random draws (default: 0)")
     add_figure_argument(
         fit,
-        "draw errors (against release), survival or variogram of one group, or heat (groups by "
-        "release) to a png, svg or pdf; may be repeated",
+        "write the figure NAME to FILE (png, svg or pdf): errors (by release), survival or "
+        "variogram, each of one group; or heat (groups by release); may be repeated",
     )
     add_jobs_argument(fit, "fit groups")
     _add_reading(fit)
@@ -101,16 +104,16 @@ def build(parser: Parser) -> None:
     gate = actions.add_parser(
         "check",
         help="compare a new version with the history: exit 1 if errors grew beyond noise",
-        description="Compare the validations of a new version with the history. The rate of false "
-        "alarms is at most --alpha, over all series and all versions ever checked.",
+        description="Compare the validations of a new version with the history. The chance of "
+        "even one false alarm, over all series and all versions ever checked, is at most --alpha.",
     )
     gate.add_argument("history", metavar="HISTORY", help=_HISTORY)
     gate.add_argument("new", metavar="NEW", help="table of validations of a new version")
     gate.add_argument("--by", metavar="KEYS", help="keys to report series by")
-    _add_error(gate, "error that the model promised: growth up to it is not a regression")
+    _add_error(gate, "error that the model promised: growth within this error is not a regression")
     gate.add_argument("--margin", type=_share, default=0.0, help="growth to ignore, e.g. 2%%")
     gate.add_argument(
-        "--alpha", type=_share, default=0.05, help="rate of false alarms (default: 5%%)"
+        "--alpha", type=_share, default=0.05, help="chance of even one false alarm (default: 5%%)"
     )
     gate.add_argument(
         "--recalibrate",

@@ -115,11 +115,17 @@ def _add(args: argparse.Namespace) -> None:
     }
     notes = list(history.notes)
     if added.n_known:
-        notes.append(f"{added.n_known:,} were already in the store and were skipped")
-    notes += [f"{d.n:,} of the table stored without an error: {d.reason}" for d in history.dropped]
-    word = "validation" if added.n == 1 else "validations"
-    title = f"Added {added.n:,} {word} to {args.name} in {shown}"
+        notes.append(f"{_validations(added.n_known)} already in the store, skipped")
+    notes += [
+        f"{_validations(d.n)} stored, but without an error value: {d.reason}"
+        for d in history.dropped
+    ]
+    title = f"Added {_validations(added.n)} to {args.name} in {shown}"
     emit(args, document, report_of(Table(title, (), (), notes)))
+
+
+def _validations(n: int) -> str:
+    return f"{n:,} validation{'' if n == 1 else 's'}"
 
 
 def _list(args: argparse.Namespace) -> None:

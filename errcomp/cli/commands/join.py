@@ -55,14 +55,17 @@ def build(parser: Parser) -> None:
     )
     parser.add_argument("--by", action=Renamed, today="--match", choices=("keys", "order", "name"))
     parser.add_argument(
-        "--aliases", type=Path, metavar="FILE", help="JSON object: predicted name to measured name"
+        "--aliases",
+        type=Path,
+        metavar="FILE",
+        help="JSON object that maps predicted names to measured names",
     )
     parser.add_argument(
         "--least",
         type=_share,
         default=0.9,
         metavar="SHARE",
-        help="smallest share of rows that must find a match (default: 90%%)",
+        help="share of the smaller table's rows that must find a match (default: 90%%)",
     )
     parser.add_argument(
         "--clock",

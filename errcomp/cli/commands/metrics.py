@@ -57,7 +57,7 @@ def build(parser: Parser) -> None:
         "most common)",
     )
     add_interval_arguments(parser)
-    add_jobs_argument(parser, "compute groups of a table in memory")
+    add_jobs_argument(parser, "evaluate groups (tables in memory only)")
     add_output_arguments(parser)
     parser.set_defaults(run=run)
 

@@ -25,9 +25,9 @@ def build(parser: Parser) -> None:
     """Add ``predict``."""
     parser.description = (
         "Predict the end-to-end time of each run from its kernels and a model that `errcomp "
-        "calibrate fit` wrote. A run unlike those that the model was fitted to gets a warning. A "
-        "run on an unknown device is predicted from all devices, with the band for unknown "
-        "devices."
+        "calibrate fit` wrote. Runs unlike those that the model was fitted to are marked with a "
+        "warning. A run on an unknown device is predicted from all devices, with the band for "
+        "unknown devices."
     )
     parser.add_argument(
         "table",

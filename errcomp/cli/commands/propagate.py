@@ -49,9 +49,10 @@ _EMBEDDED = "neusight-kernels"
 _DRAWS = 16_384
 _KINDS = ("log-ratio", "relative", "absolute")
 _FAIL_ON = (
-    "exit with 1 when bands are too narrow: under the first assumption of --correlation, the "
-    "whole 95 %% interval of the 90 %% band's coverage is below 90 %%. Only this level and this "
-    "assumption are tested; bands that are too wide do not fail"
+    "narrow: exit with 1 when, under the first assumption of --correlation, "
+    "the 90 %% band covers less than 90 %% of the totals even at the upper end of the coverage's "
+    "95 %% interval. Only this band and this assumption are tested; bands that are too wide do not "
+    "fail"
 )
 _CORRELATION_HELP = (
     "assumptions about the correlation of kernel errors, separated by commas, with the main one "
@@ -114,7 +115,9 @@ def build(parser: Parser) -> None:
     )
     add_output_arguments(parser)
     add_figure_argument(
-        parser, "draw bands or budget (validate: coverage or pit) to a png, svg or pdf"
+        parser,
+        "write the figure NAME to FILE (png, svg or pdf): bands or budget; with validate, coverage "
+        "or pit",
     )
     parser.set_defaults(run=run)
 
@@ -124,13 +127,13 @@ def _add_errors(parser: argparse.ArgumentParser) -> None:
         "errors of the kernels (default: estimated from the table's own runs)"
     )
     group.add_argument(
-        "--train", metavar="TABLE", help="estimate them from the measured runs of this table"
+        "--train", metavar="TABLE", help="estimate the errors from the measured runs of this table"
     )
     group.add_argument(
         "--errors",
         type=Path,
         metavar="FILE",
-        help="read them from a file with the columns kernel_class, spread, bias",
+        help="read the errors from a file with the columns kernel_class, spread, bias",
     )
     group.add_argument(
         "--spread",

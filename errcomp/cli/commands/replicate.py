@@ -33,7 +33,7 @@ def build(parser: Parser) -> None:
         parser,
         target=_place,
         metavar="FILE|FOLDER",
-        about="also write to FILE, in the format of its suffix as in other commands, or to "
+        about="also write to FILE (suffix: html, csv, parquet, json, md or tex), or to "
         "FOLDER (an existing folder, or a name without a suffix). A folder gets every "
         "table as csv, md and tex, the figures as svg and png, and an index",
     )

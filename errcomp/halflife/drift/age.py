@@ -191,7 +191,7 @@ def _first_versions(
         np.minimum.at(born, code, earliest)
         return born[code]
     if workloads is not None:
-        raise InputError("give workloads or first, not both: each determines the age.")
+        raise InputError("pass either workloads= or first=, not both: each determines the age.")
     given = np.asarray(first)
     if given.shape != (s,) or given.dtype.kind not in "iu":
         raise InputError(

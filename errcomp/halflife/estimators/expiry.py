@@ -16,12 +16,12 @@ A series expired in (last row of the first unbroken run of clearly valid rows, l
 clearly expired mean]. A clearly valid row after an undecided one does not count: the series may
 have crossed the threshold and returned.
 
-If the noise is unknown, errors are taken at face value, with one exception. A single row beyond the
+If the noise is unknown, errors count as measured, with one exception. A single row beyond the
 threshold, between valid rows, may be one bad run. It is not clearly expired, and the series is
 undecided after it: it expired in (row before it, first of two successive rows beyond the threshold,
 or the last row], or not at all. Lasting steps are dated as before. In simulations of stable series
 of 10, 20 and 40 versions with 5 % of bad runs (six times the noise), 6, 7 and 10 % get a definite
-time of expiry; with each row at face value it was 32, 55 and 82 %. The remaining cases are bad runs
+time of expiry; with each row as measured it was 32, 55 and 82 %. The remaining cases are bad runs
 at the last version, and two bad runs in succession, which look like a step (39 % of 20 versions).
 
 The probability is at least the nominal one, and mostly above: rows far from the threshold are never
@@ -46,7 +46,8 @@ from errcomp.results import Dropped, format_number
 
 __all__ = ["AT_START", "TOO_NOISY", "Expiry", "View", "expiry_of", "series_half_lives"]
 
-#: When a series expired: as early as noise allows, at face value, or as late as noise allows.
+#: When a series expired: as early as noise allows, by its errors as measured, or as late as noise
+#: allows.
 View = Literal["early", "face", "late"]
 Floats: TypeAlias = "NDArray[np.float64]"
 Fitted = TypeVar("Fitted")
@@ -78,8 +79,8 @@ class Expiry:
         The series first expired in (left, right], in units of the clock since its first version;
         right is inf if it had not clearly expired when last validated.
     guess : ndarray of float, shape (k,)
-        Time of the first row in the interval that is beyond the threshold at face value; `right`
-        without such a row.
+        Time of the first row in the interval whose error, as measured, is beyond the threshold;
+        `right` without such a row.
     after_left, before_right, before_guess : ndarray of float, shape (k,)
         Times of the row that follows `left`, and of the rows before `right` and `guess`. Without a
         row after `left` inf; if `right` or `guess` is inf, the time of the last row.
@@ -152,8 +153,8 @@ class Expiry:
         Parameters
         ----------
         view : {"early", "face", "late"}
-            Expired at the first row that is not clearly valid, at the first row beyond the
-            threshold at face value, or at the first clearly expired row.
+            Expired at the first row that is not clearly valid, at the first row whose
+            error, as measured, is beyond the threshold, or at the first clearly expired row.
 
         Returns
         -------
@@ -316,7 +317,7 @@ def expiry_of(panel: Panel, threshold: float, clock: Clock, *, level: float = 0.
 
 
 def of_views(expiry: Expiry, fit: Callable[[Floats, Floats], Fitted]) -> list[Fitted]:
-    """Fit to the early, face-value and late expiries; once if noise makes no difference."""
+    """Fit to the early, measured and late expiries; once if noise makes no difference."""
     views = [expiry.intervals(view) for view in _VIEWS]
     if all(np.array_equal(views[0][1], right) for _, right in views[1:]):
         return [fit(*views[0])] * 3
@@ -358,8 +359,8 @@ def _assumptions(
         )
     if not known.all():
         assumptions.append(
-            f"The noise of {(~known).sum()} of {len(known)} series is unknown: their errors are "
-            "taken at face value, and noise counts as drift."
+            f"The noise of {(~known).sum()} of {len(known)} series is unknown: their errors "
+            "count as measured, and noise counts as drift."
         )
     if unconfirmed:
         assumptions.append(
@@ -474,11 +475,11 @@ def series_half_lives(
 ) -> tuple[HalfLife, ...]:
     """Return the half-life of each series alone: when it expired, with an interval.
 
-    The half-life is the time of the first row beyond the threshold at face value. Its interval goes
-    from the last clearly valid to the first clearly expired row. A series that had not clearly
-    expired when last validated has a lower bound only. On the clock of releases, the bounds are
-    releases at which it may have expired; in months, the lower bound is the last time at which it
-    was valid.
+    The half-life is the time of the first row whose error, as measured, is beyond the threshold.
+    Its interval goes from the last clearly valid to the first clearly expired row. A series that
+    had not clearly expired when last validated has a lower bound only. On the clock of releases,
+    the bounds are releases at which it may have expired; in months, the lower bound is the last
+    time at which it was valid.
 
     Valid for both steps and drift. The interval covers at least `level`: it is a statement about
     every row of the series, and rows far from the threshold cannot be misclassified.

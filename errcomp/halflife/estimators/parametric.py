@@ -299,8 +299,8 @@ def time_ratios(
     time. Its bounds come from the profile likelihood, like those of a median.
 
     Valid if the effect on log time is linear in the covariate, and noise is small compared with the
-    threshold: expiries are taken at face value. Misleads if the covariate is correlated with
-    another property of the series.
+    threshold: expiries are those of the errors as measured. Misleads if the covariate is correlated
+    with another property of the series.
 
     Parameters
     ----------

@@ -331,8 +331,8 @@ def _bounds(
 ) -> Floats:
     """Return log median, low and high on both grids; shape (3, 2).
 
-    The median is that at face value. The bounds are the widest of the early, face-value and late
-    expiries: late expiries may differ less from each other and have a lower upper bound.
+    The median is that of the errors as measured. The bounds are the widest of the early, measured
+    and late expiries: late expiries may differ less from each other and have a lower upper bound.
     """
     quantiles = np.asarray(
         [

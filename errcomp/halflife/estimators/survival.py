@@ -6,8 +6,8 @@ release that changes many series at once affects all four, and another history h
 Series that change together belong in one cluster.
 
 Measurement noise makes the time of expiry uncertain. The lower bound of a half-life comes from the
-earliest expiries that noise allows, the upper bound from the latest. The half-life itself takes
-errors at face value. Without noise all three agree.
+earliest expiries that noise allows, the upper bound from the latest. The half-life itself is
+that of the errors as measured. Without noise all three agree.
 
 The coverage is therefore nominal without noise (see `errcomp.halflife.estimators.turnbull` and
 `errcomp.halflife.estimators.parametric`), and above nominal with noise. Simulated at 95 %, with 60
@@ -204,8 +204,8 @@ def _turnbull(expiry: Expiry, level: float) -> HalfLife:
     refused = ""
     if median.low <= whole and np.isinf(median.high):
         refused = (
-            f"{face.n} series in {face.n_clusters} clusters ({face.n_events} series expired at "
-            f"face value) do not bound the median at a level of {format_number(level)}: too few "
+            f"{face.n} series in {face.n_clusters} clusters ({face.n_events} of the series "
+            f"expired) do not bound the median at a confidence of {format_number(level)}: too few "
             "series, or too much noise."
         )
     details = {

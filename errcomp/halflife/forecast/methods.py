@@ -104,8 +104,8 @@ def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
         )
     if late is not early:
         assumptions.append(
-            "Errors are taken at face value, so noise makes the probability too low. The interval "
-            "allows for noise."
+            "The probability is that of the errors as measured; noise makes it too low. The "
+            "interval allows for noise."
         )
     return replace(forecast, assumptions=tuple(assumptions))
 

@@ -232,8 +232,9 @@ def forecast_survival(
     now = _on_curve(np.array([age]), t, s, lower, upper)
     if age > last or not now[0][0] > 0:
         raise InputError(
-            f"no forecast for a model of age {age:g}: the curve ends at {last:g} with "
-            f"{s[-1]:.3g} still valid. Forecast by drift, or recalibrate the model."
+            f"no forecast for a model of age {age:g}: the survival curve ends at "
+            f"{last:g}, where {100 * s[-1]:.3g} % of the series are still valid. "
+            "Forecast by drift, or recalibrate the model."
         )
     then, lower_then, upper_then = _on_curve(age + when, t, s, lower, upper)
     probability = then / now[0]
@@ -467,7 +468,7 @@ def forecast_drift(
         level=level,
         assumptions=(
             "Drift is normal: the sum of many small changes, not a few steps.",
-            "It follows the power law, also beyond the lags that this was fitted to.",
+            "It follows the power law, also beyond the lags of the fit.",
             "A model that left its promise and came back counts as within.",
         ),
     )

@@ -195,7 +195,7 @@ def recalibrate(
         missing = [names[g] for g in np.flatnonzero(n_series == 0)[:3]]
         raise InputError(
             f"no validation since the last step in {int((n_series == 0).sum())} of {len(names)} "
-            f"groups: {', '.join(missing)}. Leave these groups out, or give an earlier since=."
+            f"groups: {', '.join(missing)}. Leave these groups out, or pass an earlier since=."
         )
     rows = np.bincount(i)
     mean = np.bincount(i, error) / rows

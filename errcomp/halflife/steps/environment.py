@@ -420,7 +420,7 @@ def _dates(date: ArrayLike) -> NDArray[Any]:
         try:
             when = when.astype("M8[s]")
         except ValueError as error:
-            raise InputError(f"date must be dates or numbers: {error}.") from None
+            raise InputError(f"date needs dates or numbers: {error}.") from None
     elif when.dtype.kind != "M":
         return vector(when, "date")
     missing = np.flatnonzero(np.isnat(when))

@@ -503,7 +503,7 @@ def _check_columns(kinds: Mapping[str, Kind], given: Plain, name: str) -> None:
         if here != (column in kinds):
             has, lacks = ("the table", f"the history {name!r}")[:: 1 if here else -1]
             raise InputError(
-                f"{given.prefix}{has} has a column {column}, but {lacks} does not: {why}. Change "
+                f"{given.prefix}{has} has a column '{column}', but {lacks} does not: {why}. Change "
                 "the table, or add it under another name (name=, --name)."
             )
 
@@ -535,10 +535,11 @@ def _unknown(
         stored = stored.filter(pl.col("identity") == row["identity"])
         value = next((n for n in VALUES if stored[n][0] != row[n]), VALUES[0])
         raise InputError(
-            f"{given.prefix}conflicting values: {given.name(other)} are in the store with other "
-            f"values (the store has {value} {stored[value][0]}, {given.name([at])} has "
-            f"{row[value]}). Give repetitions another date or a number in a column repeat. To "
-            "correct a value, export the history, change it and add it under another name."
+            f"{given.prefix}conflicting values: the store has other values for "
+            f"{given.name(other)} ({value} in the store: {stored[value][0]}, in "
+            f"{given.name([at])}: {row[value]}). Give repetitions another date, or a "
+            "number in a column 'repeat'. To correct a value, export the "
+            "history, change it and add it under another name."
         )
     known = codes.is_not_null()
     if known.any() and not skip_known:

@@ -431,8 +431,8 @@ def schema_of(connection: sa.Connection, shown: str) -> int | None:
         tables &= set(metadata.tables)
     if tables:
         raise InputError(
-            f"{shown}: not a history store: it has the table {min(tables)}. Name another file or "
-            "database."
+            f"{shown}: not a history store: the table {min(tables)} is not one of its tables. "
+            "Name another file or database."
         )
     return None
 

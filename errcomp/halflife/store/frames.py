@@ -201,8 +201,8 @@ def _checked(column: pl.Series, name: str, origin: Origin) -> pl.Series:
     bare = column.str.strip_chars().replace("", None)
     if (bad := bare.str.contains("\0", literal=True).fill_null(value=False).to_numpy()).any():
         raise InputError(
-            f"{origin.prefix}{name} has a zero character in {origin.name(bad)}, which a database "
-            "cannot store. Remove it."
+            f"{origin.prefix}{name} contains a null character in {origin.name(bad)}, which a "
+            "database cannot store. Remove it."
         )
     return bare
 

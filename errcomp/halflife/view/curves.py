@@ -41,14 +41,14 @@ def draw_survival(
 ) -> Axes:
     """Draw the share of series still within twice the calibrated error, by time since calibration.
 
-    The line is Turnbull's estimate for errors at face value. At face value, more series may have
-    doubled than can be stated with confidence, given the noise; the note counts both. Where the
-    line falls between two validations, a box shows the range in which it may fall. On the clock of
-    releases, a series validated at every release falls at one release. Ticks are series that were
-    last validated there and had not expired at face value. The band is pointwise at its level; it
-    goes from the earliest to the latest expiries that noise of the measurement allows, as does the
-    interval of the half-life. The dotted line is the distribution with the best held-out score. The
-    numbers below the axis count the series at risk: still validated, and not expired.
+    The line is Turnbull's estimate for errors as measured. These may show more expired series than
+    are certain, given the noise; the note counts both. Where the line falls between two
+    validations, a box shows the range in which it may fall. On the clock of releases, a series
+    validated at every release falls at one release. Ticks are series that were last validated there
+    and had not expired as measured. The band is pointwise at its level; it goes from the earliest
+    to the latest expiries that noise of the measurement allows, as does the interval of the
+    half-life. The dotted line is the distribution with the best held-out score. The numbers below
+    the axis count the series at risk: still validated, and not expired.
 
     Misleads at the right end, where a few series decide, and where series are no longer validated
     because they have drifted.
@@ -274,7 +274,7 @@ def _survival_notes(expiry: Expiry, curve: Turnbull, median: HalfLife | None) ->
     notes = [
         f"doubled: error of {_text.share(math.expm1(expiry.threshold))} or more; {curve.n_events} "
         f"of {curve.n} series as measured, {int(np.isfinite(expiry.right).sum())} of them by more "
-        f"than noise explains ({100 * expiry.level:g} %)"
+        f"than noise explains ({100 * expiry.level:g} % confidence)"
     ]
     if median is not None:
         text = parts.half_life_text(median)
@@ -364,7 +364,7 @@ def draw_variogram(group: GroupHalfLife, *, note: str = "", ax: Axes | None = No
     ax.grid(axis="y", color=_style.GRID)
     _style.name_axes(
         ax,
-        x=f"lag in {drift.unit}; below: series with such pairs",
+        x=f"lag in {drift.unit}; below: series with pairs at that lag",
         y="drift of predicted / measured (RMS)",
     )
     title = f"Drift by lag, {parts.series_and_clusters(group.panel)}"
@@ -509,7 +509,7 @@ def forecast(result: HalfLifeForecast, ax: Axes | None = None) -> Axes:
     clock = result.clocks[-1]
     curves = _curves(result, clock)
     if not curves:
-        raise InputError("no group has a forecast to draw: its table says why")
+        raise InputError("no group has a forecast to draw: the table says why")
     shown = curves
     if len(curves) > _MOST:
         shown = sorted(curves, key=lambda curve: curve.y[-1])[:_MOST]

@@ -269,7 +269,7 @@ def _error_notes(group: GroupHalfLife, marked: HalfLife | None) -> list[str]:
         notes.append(f"half-life cannot be determined: {threshold.refused}")
     elif marked is not None:
         until = _UNTIL.get(marked.method, "")
-        since = "" if _one_start(panel) else " since each first version (not marked)"
+        since = "" if _one_start(panel) else " since the first version of each series (not marked)"
         notes.append(f"half-life{until}{since}: {parts.half_life_text(marked)}")
     counts = np.bincount(panel.version)
     counts = counts[counts > 0]
@@ -466,7 +466,7 @@ def _heat_notes(cells: Floats, clip: float) -> list[str]:
     low, high, hatched = (_text.signed(math.expm1(share * clip)) for share in (-1, 1, -_HATCHED))
     blank = "; dash: no series" if np.isnan(cells).any() else ""
     return [
-        "orange: measured fell (for a time: faster) or predicted rose; blue: the reverse",
+        "orange: measured fell (times: faster) or predicted rose; blue: the reverse",
         f"colours end at {low} and {high}; hatched: below {hatched}{blank}",
     ]
 

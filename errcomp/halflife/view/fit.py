@@ -72,12 +72,12 @@ def half_lives_view(half_lives: HalfLives) -> Report:
             ("Half-life", "The time until the error of a model calibrated at the first version "
              "has doubled. The error of a group is the root mean square over its series."),
             ("Expired", "A series has expired when its error exceeds twice the error at "
-             "calibration. It has clearly expired when noise does not explain the excess. At face "
-             "value means as measured, with noise."),
+             "calibration. It has clearly expired when noise does not explain the excess. "
+             "Errors as measured include noise."),
             ("Releases", f"{len(half_lives.versions)}, {_ordered(half_lives)}"),
             ("Noise of one validation", _noise(half_lives)),
             ("Coverage of the intervals", f"{100 * half_lives.level:g} %"),
-            ("False alarms of steps, per series", f"{100 * half_lives.alpha:g} %"),
+            ("False steps, per series", f"{100 * half_lives.alpha:g} %"),
             ("Seed", str(half_lives.seed)),
         ],
         draw=partial(_drawn, half_lives),
@@ -337,15 +337,16 @@ _THRESHOLD = Form(_threshold, right=True)
 def _notes(half_lives: HalfLives) -> list[Note | str]:
     level = f"{100 * half_lives.level:g} %"
     notes: list[Note | str] = [
-        f"[low, high]: {level} interval. > 12: longer than the record; the interval starts at 12."
+        f"[low, high]: {level} interval. > 12: the half-life is beyond the end of the record; its "
+        "interval starts at 12."
     ]
     if any(group.panel.n_series > 1 for group in half_lives.groups):
         notes.append(
             "RMS error doubled: time until the root mean square error over all series has doubled; "
             "a few series with large errors are enough. Median survival: time until half of the "
             "series have expired: their measured error exceeds twice the error at calibration. "
-            "Possibly still valid: share of series that never exceeded that limit by more than "
-            f"noise explains ({level})."
+            "Possibly still valid: share of series that never clearly exceeded that limit (at "
+            f"a confidence of {level})."
         )
     if any(_too_few(group, half_lives.clocks[0]) for group in half_lives.groups):
         notes.append(
@@ -423,7 +424,7 @@ def steps_table(half_lives: HalfLives) -> Table:
         "A step is a lasting change of the error from one version to the next. The search raises "
         f"false alarms in {100 * half_lives.alpha:g} % of series without a step. Predicted / "
         "measured: change of this ratio, median over the series with a step; above 0, the measured "
-        "value fell (for a time: faster). Sorted by |log change| times the square root of the "
+        "value fell (for times: faster). Sorted by |log change| times the square root of the "
         "number of series."
     ]
     searched = [steps for group in half_lives.groups for steps in group.series_steps]

@@ -232,19 +232,22 @@ def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
     else:
         percent = format_fraction(forecast.error)
         within = f"Within {percent}: off by less than a factor of {1 + forecast.error:g}"
-    notes: list[Note | str] = [f"{within}, for a series drawn at random from the group."]
+    notes: list[Note | str] = [
+        f"{within}. Each probability is that of a series drawn at random from the group."
+    ]
     notes.append(
         "*: the method to use for the group. Steps and drift: probability that the error is within "
         "the promise at that time, including the error at calibration. Survival: of the series "
-        "that are within the promise at calibration, the share that never leave it (100 % at "
-        "first); shown for comparison, and used where the other methods refuse."
+        "that are within the promise at calibration, the share that have stayed within it ever "
+        "since (100 % at first); shown for comparison, and used where the other methods refuse."
     )
     now = (
-        f"The model was calibrated {_releases(forecast.age)} before the last version and not since."
-        " Now is the last version; whether the model is still valid there was not checked."
+        f"The model was calibrated {_releases(forecast.age)} before the last version and not "
+        "since. 'Now' means the last version; whether the model is still valid there was not "
+        "checked."
         if forecast.age
-        else "Now is the last version, and the model is calibrated there. --age N forecasts for a "
-        "model calibrated N releases earlier."
+        else "'Now' means the last version, at which the model is calibrated. --age N forecasts "
+        "for a model calibrated N releases earlier."
     )
     days = [group.date for group in forecast.groups if group.date is not None]
     if days:
@@ -252,9 +255,8 @@ def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
         now += f" Dates count from {first}" + (f" to {last}." if last > first else ".")
     notes.append(now)
     notes.append(
-        f"[low, high]: {_percent(forecast.level)} interval, if releases to come are like those "
-        "seen. later: after the last time of the forecast; ∞: no upper bound; –: longer than the "
-        "record."
+        f"[low, high]: {_percent(forecast.level)} interval, if future releases are like past ones. "
+        "later: after the last time of the forecast; ∞: no upper bound; –: longer than the record."
     )
     notes += map(item, _method_notes(forecast))
     notes += map(item, forecast.notes)

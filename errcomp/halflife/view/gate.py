@@ -157,8 +157,8 @@ def _markdown(result: GateResult, title: str, verdict: str) -> str:
     counts = [(verdict, str(n)) for verdict, n in result.counts().items() if n]
     lines += table(["verdict", "series"], counts, right=[1])
     lines.append(
-        f"This is check number {result.look} of this history. Its false-alarm rate is "
-        f"{result.level:.2g} for all series together; that of all checks is {result.alpha:.2g}."
+        f"This is check number {result.look} of this history. Its chance of any "
+        f"false alarm is {result.level:.2g}; that of all checks together is {result.alpha:.2g}."
     )
     if result.law.scale != 1 or np.isfinite(result.law.df):
         lines.append(

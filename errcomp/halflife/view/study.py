@@ -94,7 +94,7 @@ def _table(
     columns = [
         Column(header, lambda row: row[0], key=True),
         Column("Series", lambda row: row[1].panel.n_series, forms.count),
-        Column("Error at first", lambda row: row[1], _AT_FIRST),
+        Column("Initial error", lambda row: row[1], _INITIAL),
         Column("Error at last", lambda row: _relative(row[1].trajectory.rms[-1]), forms.percent),
         Column("RMS doubled: releases", partial(_half_life, "trajectory", "releases"), HALF_LIFE),
         Column("RMS doubled: months", partial(_half_life, "trajectory", "months"), HALF_LIFE),
@@ -138,10 +138,10 @@ def _few(title: str, header: str, groups: Sequence[tuple[str, GroupHalfLife]]) -
     ]
     notes = [
         "Expired: the error exceeded the limit at some release by more than noise explains (95 % "
-        "for each series). First and last expired at: releases at which the first and the last of "
-        "these series expired. Too noisy: noise hides whether the series expired. Predicted / "
-        "measured: change of this ratio, median over the series; above 0, the measured time fell "
-        "(a speed-up)."
+        "confidence for each series). First and last expired at: releases at which the first and "
+        "the last of these series expired. Too noisy: noise hides whether the series expired. "
+        "Predicted / measured: change of this ratio, median over the series; above 0, the measured "
+        "time fell (a speed-up)."
     ]
     return Table(title, columns, rows, notes)
 
@@ -168,7 +168,7 @@ def _written_of(counts: tuple[int, int]) -> Cell:
     return Cell(f"{n} of {of}", float(n)) if of else Cell("–")
 
 
-_AT_FIRST = Form(_at_first, right=True)
+_INITIAL = Form(_at_first, right=True)
 #: ``3 of 8``; sorted by the first number.
 _OF = Form(_written_of, right=True)
 
@@ -186,11 +186,11 @@ def _notes(study: ReleaseStudy) -> list[str]:
     noise = study.modelled.noise
     return [
         "RMS doubled: time until the root mean square error over all series has doubled. Median "
-        "survival: time until half of the series exceed twice their error at first. Possibly still "
-        "valid: share of series that never exceeded that limit by more than noise explains (95 %). "
-        "[low, high]: 95 % interval, given these releases. > x: longer than the record; the "
-        "interval starts at x.",
-        "Error at first: for the whole model and its composition term, the error on held-out "
+        "survival: time until half of the series exceed twice their initial error. Possibly still "
+        "valid: share of series that never clearly exceeded that limit (at a confidence of 95 %). "
+        "[low, high]: 95 % interval, given these releases. > x: beyond the end of the "
+        "record; the interval starts at x.",
+        "Initial error: for the whole model and its composition term, the error on held-out "
         f"networks. Looked up: the times measured at {study.modelled.versions[0]} are the "
         "prediction. This prediction starts without an error; its limit is twice a promised error "
         "of 5 %.",

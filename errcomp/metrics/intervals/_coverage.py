@@ -159,9 +159,9 @@ def small_sample(label: str, row: tuple[float, ...], sample: Sample) -> tuple[Ca
             else f" With {start} pairs or more they cover it in about 90 % of samples."
         )
         evidence["message"] += (
-            " If one run in five fails, or a few errors are ten times the others, they cover it "
-            f"in as few as {100 * share:.0f} % of samples of {at} pairs or more, because few "
-            f"pairs seldom show such errors.{rest}"
+            " If one run in five fails, or a few errors are ten times the others, intervals cover "
+            f"the truth in as few as {100 * share:.0f} % of samples of {at} pairs or more, because "
+            f"few pairs seldom show such errors.{rest}"
         )
     if not evidence["message"]:
         return ()

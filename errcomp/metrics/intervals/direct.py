@@ -347,8 +347,8 @@ def correlation_bounds(
         return "no interval: predictions and measurements agree in all pairs (up to a scale)"
     if not all(size(value) < 1 - _ROUNDING for value in without.tolist()):
         return (
-            f"no interval: one {word} determines the metric; in the others, predictions and "
-            "measurements agree or do not vary"
+            f"no interval: one {word} determines the metric; in all other {word}s, predictions "
+            "and measurements agree or do not vary"
         )
     z = float(_transformed(name, np.asarray(whole)))
     half = _half_width(_transformed(name, without), level)

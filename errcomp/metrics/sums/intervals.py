@@ -264,7 +264,8 @@ def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
             lambda i: _Note(maximum(Sample(int(totals.n[i]), False), ask.level).method),
         )
     if ask.method in BOOTSTRAPS:
-        none, drawing = _no_values(len(totals)), "no interval: it would resample pairs of an engine"
+        none = _no_values(len(totals))
+        drawing = "no interval: resampling needs the pairs in memory, not in an engine"
         return none, none, lambda i: _Note(drawing)
     row = COVERAGE["log-t"][name]
     bounds = log_t_bounds(name, totals, ask.level)

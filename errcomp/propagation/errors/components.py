@@ -359,8 +359,7 @@ class Correlation:
         if components is None:
             raise InputError(
                 '"estimated" needs an error model fitted to measured runs (fit_errors, --train), '
-                "but "
-                "these errors were given"
+                "not errors set by hand"
             )
         device = combine(kernels.device if components.cluster == "device" else kernels.run)
         by_run = combine(device, kernels.run)

@@ -220,8 +220,8 @@ def residuals(kernels: Kernels, kind: Kind, floor: float) -> tuple[Residuals, st
     if not complete.any():
         all_predicted(kernels)
         raise InputError(
-            f"{kernels.prefix}no run has predictions and measurements of all its kernels, which an "
-            "error model is fitted to. Add such runs, or give the errors (--errors, --spread)."
+            f"{kernels.prefix}no run has predictions and measurements of all its kernels: an error "
+            "model cannot be fitted. Add such runs, or give the errors (--errors, --spread)."
         )
     used = kernels if complete.all() else kernels.take(complete)
     devices = np.unique(used.device)

@@ -99,8 +99,8 @@ def graph_moments(terms: Terms, evaluate: Callable[[MomentsAlgebra], Canonical])
         result = _heavy_tailed(result, graph, logarithmic=logarithmic)
     if graph.untracked:
         text = (
-            f"{graph.untracked:,} causes beyond the first {FACTORS:,} count as independent: the "
-            "standard deviation may be several times too small. Use Monte Carlo."
+            f"correlation from {graph.untracked:,} causes of error beyond the first {FACTORS:,} is "
+            "ignored: the standard deviation may be several times too small. Use Monte Carlo."
         )
         figures = {"untracked": graph.untracked, "followed": FACTORS}
         caveat = Caveat("untracked-causes", text, figures)
@@ -528,8 +528,8 @@ def _finite_values(function: Callable[[Floats], Floats], at: Floats, z: Floats) 
     if saturated > _SATURATED:
         raise NotDefinedError(
             f"a function of a time is infinite with a probability of {saturated:.2g} (a saturated "
-            "queue), so the result has no mean and no variance. Use Monte Carlo, which has "
-            "quantiles up to the remaining probability, or lower the load."
+            "queue), so the result has no mean and no variance. Lower the load, or use Monte "
+            "Carlo, which has quantiles up to the remaining probability."
         )
     inside = np.flatnonzero(np.abs(z) <= _CENTRAL)
     return np.clip(values, values[inside[0]], values[inside[-1]])

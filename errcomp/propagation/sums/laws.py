@@ -20,10 +20,10 @@ _METHODS: dict[Law, str] = {
     "normal": "normal with this mean and variance",
     "student-t": "Student t with this location and scale",
     "log-normal": "log-normal with this mean and variance (Fenton-Wilkinson)",
-    "normal mixture": "normals with the mean and variance at each value of the mixing variable "
-    "of the t, averaged over these values",
-    "log-normal mixture": "log-normals with the mean and variance at each value of the mixing "
-    "variable of the t, averaged over these values",
+    "normal mixture": "average of normals, one for each value of the random scale (mixing "
+    "variable) of the Student t",
+    "log-normal mixture": "average of log-normals, one for each value of the random scale "
+    "(mixing variable) of the Student t",
 }
 #: Probability that is cut off at each end of the mixing variable.
 _REST = 1e-12

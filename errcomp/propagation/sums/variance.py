@@ -460,9 +460,9 @@ def root(variance: float, terms: Terms) -> float:
     if not math.isfinite(variance):
         at = int(np.argmax(terms.spread))
         raise InputError(
-            f"a spread is too large for a mean and a variance in floating point, got "
+            "a spread is so large that the variance overflows, got "
             f"{terms.spread[at]:.6g} for {terms.ids[at]}. A log-ratio spread of 1 is already a "
-            "factor of 2.7 either way. Check the error model of that class."
+            "factor of 2.7 either way. Check the error of that kernel."
         )
     if variance < -1e-9:
         raise InputError(NOT_DEFINITE.format(variance=variance))

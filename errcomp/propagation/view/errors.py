@@ -192,8 +192,8 @@ def _steps(steps: object, line: str) -> tuple[Step, ...]:
     for step in steps:
         if isinstance(step, str) or not isinstance(step, Sequence) or len(step) != 4:
             raise InputError(
-                f"a level{of} must be (name, relative sd, low, high), with None without an "
-                f"interval, got {step!r}"
+                f"a level{of} must be (name, relative sd, low, high), with None for both ends if "
+                f"there is no interval, got {step!r}"
             )
         out.append(_step(str(step[0]), step[1], step[2], step[3], of))
     names = [step[0] for step in out]
@@ -214,7 +214,7 @@ def _step(name: str, sd: object, low: object, high: object, of: str) -> Step:
     if ends[0] is None or ends[1] is None or not ends[0] <= value <= ends[1]:
         raise InputError(
             f"the interval at level {name!r}{of} must be positive, finite and contain its value "
-            f"{value!r}, got {low!r} to {high!r}. Without an interval give None twice."
+            f"{value!r}, got {low!r} to {high!r}. Without an interval, give None for both ends."
         )
     return name, value, ends[0], ends[1]
 

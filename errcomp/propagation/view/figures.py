@@ -427,7 +427,7 @@ def pit(validation: Validation, assumption: str, ax: Axes | None = None) -> Axes
     )
     _style.heading(
         ax,
-        f"PIT histogram of n={_text.count(n, 'total')}, assumption: {_text.shorten(assumption)}",
+        f"Quantiles (PIT), n={_text.count(n, 'total')}, assumption: {_text.shorten(assumption)}",
         ["flat: bands hold; high at the ends: too narrow; in the middle: too wide"],
         room=2,
     )

@@ -131,8 +131,8 @@ def _of_run(outcome: Outcome, unit: str | None) -> Verdict:
         tone = "good" if inside else "doubt"
     if outcome.relative_sd is not None:
         text += (
-            f". Error (sd): {format_fraction(outcome.kernel_sd)} of the kernels, "
-            f"{format_fraction(outcome.relative_sd)} of the run"
+            f". Error (sd): kernels {format_fraction(outcome.kernel_sd)}, run "
+            f"{format_fraction(outcome.relative_sd)}"
         )
     return Verdict(times, f"{text}.", tone)
 
@@ -257,8 +257,8 @@ def _basis(result: Propagation) -> list[str]:
             of = "of" if model.components.cluster == "run" else "on"
             seen = f"the errors {of} these {observed.n_clusters} {model.components.cluster}s and "
         notes.append(
-            f'Bands under "estimated" have the tails of {seen}a Student t with {df:.1f} degrees '
-            "of freedom. The sd comes from the propagated moments."
+            f'Bands under "estimated" have the tails of {seen}a Student t distribution with '
+            f"{df:.1f} degrees of freedom. The sd comes from the propagated moments."
         )
     return notes
 

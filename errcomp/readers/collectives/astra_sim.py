@@ -291,14 +291,14 @@ def _read_survey(source: Source) -> Rows:
     content = source.json()
     logs = content.get("log_files") if isinstance(content, dict) else None
     if not isinstance(logs, list):
-        raise source.error("expected a list log_files. Copy the file again.")
+        raise source.error('needs the key "log_files", a list. Copy the file again.')
     rows: list[dict[str, Any]] = []
     for i, log in enumerate(logs, start=1):
         name = log.get("file") if isinstance(log, dict) else None
         lines = log.get("raw_lines") if isinstance(log, dict) else None
         if not isinstance(name, str) or not isinstance(lines, list):
             raise source.error(
-                f"log_files, entry {i}: expected keys file and raw_lines. Copy the file again."
+                f'log_files, entry {i}: needs the keys "file" and "raw_lines". Copy the file again.'
             )
         run = name.removesuffix(".log")
         if lines:
@@ -314,7 +314,7 @@ def _read_survey(source: Source) -> Rows:
     "system, kernel, collective: time, compute, exposed communication, communication (us)",
     is_end_to_end,
     limits="Divides cycles by 1000, as if a cycle were 1 ns: with another clock, the times are "
-    "wrong. The communication of a layer includes waiting, from issue to end.",
+    "wrong. The communication time of a layer runs from issue to end, including waiting.",
 )
 def read_end_to_end(source: Source) -> Rows:
     """Read the times of layers, and of each run as a whole.

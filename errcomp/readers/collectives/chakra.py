@@ -412,8 +412,8 @@ _tool = ToolFormats(
     "execution trace of a rank (.et)",
     "kernel, collective: time (us)",
     lambda source: begins_trace(source.head),
-    limits="Whole microseconds. A node has no duration here if it took less than one: the format "
-    "does not distinguish that from a missing duration. Values of tensors are left out.",
+    limits="Durations are whole microseconds. Nodes below 1 µs have none: the format does not "
+    "distinguish them from nodes without a duration. Values of tensors are left out.",
 )
 def _read_trace(source: Source) -> Rows:
     version, nodes = read_nodes(source)
@@ -505,7 +505,7 @@ def _document(source: Source, version: str, nodes: Sequence[Node]) -> dict[str, 
         tool_version=version,
         created=datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         inputs=[{"name": source.path.name, "sha256": hashlib.sha256(source.content()).hexdigest()}],
-        note="Durations from the trace, without an error: set the spread of each term.",
+        note="Durations are from the trace and have no spread yet: set the spread of each term.",
     )
 
 

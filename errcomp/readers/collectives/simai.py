@@ -91,8 +91,8 @@ _tool = ToolFormats("SimAI", gives="predictions", sample="aliyun/SimAI cef83f9")
     ),
     units=("us", "GB/s"),
     sample="liecn/SimAI 6b6d467 (one run)",
-    limits="Layers with the same name differ in their number (layer). Times of a run with pipeline "
-    "stages are from the summary, which is rounded to µs.",
+    limits="The key layer, a number, distinguishes layers with the same name. Times of a run with "
+    "pipeline stages are from the summary, which is rounded to µs.",
 )
 def _report(source: Source) -> Rows:
     lines = source.lines()

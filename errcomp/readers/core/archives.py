@@ -91,8 +91,8 @@ def _target(path: Path, name: str, folder: Path) -> Path:
     pure = PurePosixPath(name.replace("\\", "/"))
     if pure.is_absolute() or ".." in pure.parts or (pure.parts and ":" in pure.parts[0]):
         raise InputError(
-            f"{path}: the name {name!r} leads out of the archive, which may be malicious. Unpack "
-            "the files you need yourself."
+            f"{path}: the entry {name!r} points outside the archive, which may be malicious. "
+            "Unpack the files you need yourself."
         )
     return folder.joinpath(*pure.parts)
 

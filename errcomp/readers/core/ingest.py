@@ -124,7 +124,7 @@ def _folder(
     read = {format_name for output in outputs for format_name in output.formats}
     for shown, whole in along:
         if whole not in read:
-            skipped.append(Skipped(shown, f"belongs to files of {whole}, but there are none"))
+            skipped.append(Skipped(shown, f"belongs to files of {whole}, which are missing"))
     if not outputs:
         first = "; ".join(f"{skip.name}: {skip.reason}" for skip in skipped[:3])
         more = f" (and {len(skipped) - 3} more files)" if len(skipped) > 3 else ""
@@ -397,8 +397,8 @@ class _Child:
         code = self.process.wait()
         why = f"signal {-code}; memory may have run out" if code < 0 else f"exit {code}"
         return InputError(
-            f"{file.path}: the process that read it was killed ({why}). Read this file on its own, "
-            "or a part of it."
+            f"{file.path}: the process that read it was killed ({why}). Load this file on its own, "
+            "or only part of it."
         )
 
     def _send(self, message: Any) -> None:
@@ -498,7 +498,7 @@ def _unpacked(kind: str, described: dict[str, Any], rows: bytes) -> Outcome | No
 def not_here() -> dict[str, Any]:
     """Raise in place of the graph of a file that another process read."""
     raise RuntimeError(
-        "the graph is in the process that read the file: read the file in this process"
+        "the graph is only in the process that read the file: load the file in this process"
     )
 
 
@@ -550,7 +550,7 @@ def same_captures(outputs: Sequence[Output]) -> tuple[str, ...]:
     more = f" (here and in {others:,} more folder{'s'[: others > 1]})" if others else ""
     return (
         f"{', '.join(names)} hold the same kernels with the same times, like exports of one "
-        f"capture{more}: read together, they count each kernel more than once. Keep one: --where "
+        f"capture{more}: loaded together, they count each kernel more than once. Keep one: --where "
         f"file={names[0]}.",
     )
 
@@ -598,8 +598,8 @@ def same_bytes(files: Sequence[tuple[str, Path]]) -> tuple[str, ...]:
                     copies[file_digest(content, "sha256").digest()].append(name)
     return tuple(
         f"{' and '.join(names[:_NAMED])}{_and_more(names)} are byte-for-byte the same file: their "
-        "rows are counted once per copy. If one was meant for training and another for testing a "
-        "model, nothing was tested."
+        "rows are counted once per copy. A model trained on one copy and tested on another has not "
+        "been tested."
         for names in copies.values()
         if len(names) > 1
     )

@@ -434,7 +434,7 @@ def output(
     )
     missing = [column for column in _FIRST[:4] if column not in frame.columns]
     if missing:
-        raise TypeError(f"a reader must give these columns for its rows: {', '.join(missing)}")
+        raise TypeError(f"the rows of a reader lack required columns: {', '.join(missing)}")
     if "status" not in frame.columns:
         frame = frame.with_columns(status=pl.lit(None, dtype=pl.String))
     frame = _checked(frame)

@@ -271,7 +271,7 @@ def formats() -> tuple[Format, ...]:
                 label = repr(item.name) if isinstance(item, Format) else f"a {type(item).__name__}"
                 raise InputError(
                     f"the reader {entry.name!r} of {entry.value} gives {label}, which is not a "
-                    "format or has a name that is in use. Update or remove the package."
+                    "format, or whose name is in use. Update or remove the package."
                 )
             declared.append(item)
     return tuple(declared)

@@ -171,10 +171,10 @@ def _read(source: Source) -> Rows:
         rows += added
         without += not added
         made_up |= any("made up" in row["source"] for row in added)
-    notes = ["The file does not state how many iterations the cycles of a tool are for."]
+    notes = ["The file does not state how many iterations a tool's cycles cover."]
     if made_up:
         notes.append(
-            "Their source says that some values are made up for tests: draw no conclusions from "
+            "According to the file, some values are made up for tests: draw no conclusions from "
             "them."
         )
     return Rows(rows, dropped={"basic block without throughput": without}, notes=notes)

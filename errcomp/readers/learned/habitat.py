@@ -94,8 +94,8 @@ def _read_e2e(source: Source) -> Rows:
     notes = []
     if origin not in sheet.texts("device"):
         raise source.error(
-            f"its name says that {origin!r} was measured, but its rows lack that device. Give the "
-            "file its original name."
+            f"its name says that {origin!r} was measured, but its rows lack that device. Restore "
+            "the original name."
         )
     if "origin" not in named:
         notes.append(f"{origin}, the first device, is assumed to be the measured one.")
@@ -123,7 +123,7 @@ def _read_breakdown(source: Source) -> Rows:
     named = _named(source)
     if not {"origin", "dest"} <= named.keys():
         raise source.error(
-            "neither its name nor its content says which GPU it is for. Give it its original name: "
+            "neither its name nor its content says which GPU it is for. Restore the original name: "
             "<config>-<origin>-<dest>-breakdown.csv."
         )
     own = named["origin"] == named["dest"]

@@ -159,7 +159,7 @@ def _is_native(source: Source) -> bool:
     "model: time (ms)",
     _is_native,
     sample="HELP 45f70eb, fbnet on pixel3",
-    limits="Only lists of numbers; the device is the name of the file.",
+    limits="Holds only a list of numbers; the device is from the name of the file.",
 )
 def _read_native(source: Source) -> Rows:
     import polars as pl

@@ -38,7 +38,7 @@ _tool.knows(
     "litepred-accuracy",
     "accuracies of each platform",
     ("platform", "accuracy_within_5pct", "accuracy_within_10pct"),
-    "It holds only shares of predictions within 5 and 10 %: "
+    "It holds only shares of predictions with errors within 5 and 10 %: "
     "other metrics cannot be computed from those.",
 )
 

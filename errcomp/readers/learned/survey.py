@@ -124,7 +124,7 @@ def _read_requests(path: Path) -> _Table:
                 raise InputError(f"{path}: {name} of request {request}: {status}. Copy it again.")
             column = part["predicted"]
         if not column.dtype.is_numeric() or column.null_count() or not len(column):
-            raise InputError(f"{path}: every request must have a number of {name}. Copy it again.")
+            raise InputError(f"{path}: {name} must be a number for every request. Copy it again.")
         table[name] = [float(value) for value in column.to_list()]
     return table
 

@@ -108,9 +108,7 @@ def _output(source: Source, events: Sequence[_Event], notes: list[str]) -> Rows:
     runs = _runs(used, start, end)
     chosen = [i for i, out in enumerate(nested) if not out]
     if not any(used[i].cat != "Session" or used[i].name == "model_run" for i in chosen):
-        raise source.error(
-            "no time of a node or of a run. Run the session before it ends profiling."
-        )
+        raise source.error("no time of a node or of a run. Run the session before profiling ends.")
     some = [run for run in runs if run is not None]
     if some:
         notes.append(_WARM_UP)
@@ -119,7 +117,7 @@ def _output(source: Source, events: Sequence[_Event], notes: list[str]) -> Rows:
             notes.append(f"{unknown} nodes are in no run, or in several runs at once.")
     if any(event.cat == "Kernel" for event in used):
         notes.append(
-            "Events of the GPU are device time: nodes launch them, and may end before them."
+            "Events of the GPU are device time: the node that launches one may end before it."
         )
     dropped = [Dropped(reason, n) for reason, n in left_out.items() if n]
     columns = _columns([used[i] for i in chosen], [runs[i] for i in chosen], known=bool(some))
@@ -133,7 +131,7 @@ def _left_out(event: _Event) -> str:
     if event.cat == "Node" and not event.name.endswith(_KERNEL_TIME):
         if _FENCE.search(event.name):
             return "fences (overhead before and after a node)"
-        return "other events of nodes than their time"
+        return "events of nodes other than their time"
     if event.cat == "Session" and event.name not in _SESSION:
         return "parts of a run or of the initialisation"
     return "" if event.ts is not None and event.dur is not None else "events without a time"

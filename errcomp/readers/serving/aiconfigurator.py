@@ -222,8 +222,8 @@ def _doubtful(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     if not n:
         return marked, []
     return marked, [
-        f"{n} rows are in the folder of one version, but their column version states another (key "
-        "provenance). It is unknown which is right."
+        f"{n} rows are in the folder of one version, but their column 'version' states another: "
+        "see the key 'provenance'. Which version is right is unknown."
     ]
 
 

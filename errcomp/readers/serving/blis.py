@@ -556,8 +556,8 @@ _tool.knows(
     "blis-unsigned-errors",
     "evaluation_results.csv, regime_ridge_results.csv, lowo_per_step_results.csv",
     _is_unsigned_table,
-    "Holds mean errors without a sign, which do not give predictions and measurements. "
-    "Read predictions.csv of the same experiment.",
+    "Holds mean errors without a sign, but neither predictions nor measurements. "
+    "Use predictions.csv of the same experiment.",
     sample="stepml-experiments 9293b22",
 )
 
@@ -565,8 +565,7 @@ _tool.knows(
     "blis-cross-validation",
     "cross-validation results (JSON)",
     _is_unsigned_json,
-    "Holds absolute percentage errors without a sign, which do not give predictions and "
-    "measurements.",
+    "Holds absolute percentage errors, but neither predictions nor measurements.",
     sample="training 0ba6f03 (iteration 24)",
 )
 

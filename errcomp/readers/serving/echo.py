@@ -101,8 +101,8 @@ def _overlap(source: Source) -> Rows:
     frame = long(sheet, values, _keys(sheet))
     notes = [
         "The unit is not in the file: durations of Nsight Systems are in ns.",
-        "The file does not say which kernels the model was trained on; errors of those are smaller "
-        "than of new ones.",
+        "The file does not say which kernels the model was trained on; errors on those are smaller "
+        "than on new kernels.",
         *_stated(source, sheet, constant),
     ]
     return Rows(frame, notes=notes)
@@ -166,7 +166,7 @@ _tool.knows(
     "echo-overlap-features",
     "slowdown_output_full_df_merged_features.csv",
     lambda source: _is_overlap(source) and _short_table(source) is not None,
-    "Repeats the kernels of the file without features in the same folder.",
+    "Repeats the kernels of another file in the same folder, and adds features.",
     part_of="echo-overlap",
 )
 
@@ -174,7 +174,7 @@ _tool.knows(
     "echo-metrics",
     "slowdown_output_metrics.txt",
     _is_metrics,
-    "Holds the authors' own error metrics, which are compared with the kernels.",
+    "Holds the authors' own error metrics, which are checked against the kernels.",
     part_of="echo-overlap",
 )
 

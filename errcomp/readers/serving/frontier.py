@@ -332,7 +332,7 @@ _tool.reads(
     "model: time, inter-batch delay (ms)",
     lambda source: tables.is_batches(source) and tables.is_frontier_beside(source),
     sample="",
-    limits="VIDUR's file (in s) differs only in the other files of the folder.",
+    limits="VIDUR's file (in s) looks the same; the other files in the folder identify it.",
 )(lambda source: tables.read_batches(source, "ms"))
 
 _tool.reads(
@@ -341,7 +341,7 @@ _tool.reads(
     "kernel, model: time (ms)",
     lambda source: tables.is_operations(source) and tables.is_frontier_beside(source),
     sample="",
-    limits="VIDUR's file differs only in the other files of the folder.",
+    limits="VIDUR's file looks the same; the other files in the folder identify it.",
 )(tables.read_operations)
 
 _tool.reads(
@@ -350,8 +350,8 @@ _tool.reads(
     "model: time (us)",
     lambda source: tables.is_trace(source) and tables.is_frontier_beside(source),
     sample="a4b22df (dummy mode)",
-    limits="One row per batch and stage. VIDUR's file differs only in the other files of the "
-    "folder.",
+    limits="One row per batch and stage. VIDUR's file looks the same; the other files in the "
+    "folder identify it.",
 )(tables.read_trace)
 
 _tool.reads(

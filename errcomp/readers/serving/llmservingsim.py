@@ -503,7 +503,7 @@ def _history(source: Source) -> Rows:
     unknown = [i for i, (name, _, _) in enumerate(parts) if name.lower() not in _SIDES]
     if unknown:
         raise source.error(
-            f"metric must be TTFT, TPOT, ITL or Latency and a statistic, got "
+            "metric must be TTFT, TPOT, ITL or Latency, followed by a statistic, got "
             f"{sheet.texts('metric')[unknown[0]][:40]!r}.",
             line=int(sheet.lines[unknown[0]]),
         )

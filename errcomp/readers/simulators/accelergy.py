@@ -80,7 +80,7 @@ def _read(source: Source, kind: str) -> Rows:
     if isinstance(entries, dict):
         entries = [_of_version_2(name, table, held) for name, table in entries.items()]
     if not isinstance(entries, list):
-        raise source.error(f"{outermost} must have a list {tables}. Copy the file again.")
+        raise source.error(f'{outermost} must hold "{tables}", a list. Copy the file again.')
     version = whole.get("version") if isinstance(whole, dict) else None
     common = {} if version is None else {"version": str(version)}
     rows = []

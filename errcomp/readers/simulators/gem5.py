@@ -142,7 +142,8 @@ def _read(source: Source) -> Rows:
         empty += not added
         if not dump.complete:
             notes.append(
-                f"Dump {i} has no last line: the simulation was stopped, or the file is cut off."
+                f"The last line of dump {i} is missing: the simulation was stopped, or the file is "
+                "cut off."
             )
         ticks, final = dump.values.get("ticks", 0.0), dump.values.get("final", 0.0)
         if i > 1 and ticks > final - before > 0:

@@ -120,7 +120,7 @@ def _origin(source: Source) -> tuple[dict[str, Any], str, list[str]]:
     side = "predicted" if how else "measured"
     if not how:
         notes.append(
-            "Read as measured: simulated files have the same form, with names that end in _sim or "
+            "Read as measured: simulated files have the same form, but names that end in _sim or "
             "_roofline."
         )
     return keys, side, notes

@@ -179,7 +179,7 @@ _tool = ToolFormats("Paleo", gives="both", reference="hardware")
     "output of the command line",
     "kernel, model, collective: time, compute time, forward time, backward time, update time (ms)",
     _recognise,
-    limits="There is no time of a whole iteration with communication.",
+    limits="The time of a whole iteration with communication is not in the output.",
 )
 def _read(source: Source) -> Rows:
     output = _Output(source)

@@ -179,7 +179,8 @@ def _first_accesses(source: Source) -> Rows:
             frames.append(long(sheet, (value,), keys, level="kernel"))
     if not frames:
         raise source.error(
-            "no column of accesses (DRAM_IFMAP_bytes, …). Copy the report again, or give no format."
+            "no column of accesses (DRAM_IFMAP_bytes, …). Copy the report again, or leave out the "
+            "format."
         )
     return Rows(pl.concat(frames, how="diagonal_relaxed"))
 
@@ -244,7 +245,7 @@ def _times(source: Source) -> Rows:
         return Rows(rows)
     note = (
         "The times are equal to the cycles of COMPUTE_REPORT.csv: the run had no time model, so "
-        "they are given as cycles."
+        "their unit is cycles."
     )
     import polars as pl
 

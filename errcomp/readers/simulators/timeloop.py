@@ -61,7 +61,7 @@ class _Stats:
 
 
 def is_stats(source: Source) -> bool:
-    """Is this a stats file, dense or sparse."""
+    """Say whether this is a stats file, dense or sparse."""
     lines = [line.rstrip() for line in source.head_lines]
     return _FIRST in lines and any(_NAME.match(line) for line in lines)
 

@@ -256,7 +256,7 @@ def _of_day(rows: Rows, name: str, prefix: str) -> tuple[nw.Expr, nw.Expr]:
         return day, nw.when(date != day).then(nw.lit(1)).otherwise(nw.lit(0))
     if kind == nw.String and (n := rows.filtered(date.str.len_chars() > _DAY).count()):
         raise InputError(
-            f"{prefix}{name} is a text with a time of day in {n:,} rows, "
+            f"{prefix}{name} is text with a time of day in {n:,} rows, "
             "which an engine cannot group by day. Cast the column to a timestamp or a date "
             f"in {rows.engine} first."
         )

@@ -194,8 +194,7 @@ class _GroupedHistory(History):
         )
         if timed := int(cells.timed[at].sum()):
             self.notes += (
-                f"{timed:,} validations have a time of day, which is ignored: dates count to the "
-                "day",
+                f"a time of day is ignored, as only the day counts: {timed:,} of the validations",
             )
 
     def _origin(self, frame: nw.DataFrame[Any], source: str, line_offset: int | None) -> Origin:

@@ -431,7 +431,7 @@ def counts_of(frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin) -
         return np.ones(len(frame), dtype=np.int64)
     counts = numeric(frame, "count", ok, origin)
     bad = ok & ~((counts >= 1) & (counts < _MOST) & (counts == np.floor(counts)))
-    remedy = "Remove kernels that are not executed, and give the others their number of executions."
+    remedy = "Remove kernels that are not executed; for all others, set the number of executions."
     origin.refuse(bad, counts, f"count must be a whole number from 1 to {_MOST - 1}", remedy)
     if counts[ok].sum() > _MOST:
         raise InputError(

@@ -256,7 +256,10 @@ def test_too_few_groups_for_anything(groups, method):
 def test_a_level_too_far_out_is_refused_with_what_it_needs():
     data = calibration(4, 1)
     ends = [v[:, :1] for v in data[1:3]]
-    with pytest.raises(InputError, match=r"99 % band needs at least 19 groups.*4 runs in 4 groups"):
+    with pytest.raises(
+        InputError,
+        match=r"99 % band needs the equivalent of 19 independent runs.*4 runs in 4 groups",
+    ):
         GroupConformal([0.99]).fit(data[0], *ends, *data[3:])
 
 
@@ -475,7 +478,9 @@ def test_a_truth_that_no_factor_reaches_is_refused():
     n = 5
     y = np.array([1e300, 0, 0, 0, 0])
     ends = np.full((n, 1), 1e-300)
-    with pytest.raises(InputError, match="too narrow to reach the truth by any factor in row 0"):
+    with pytest.raises(
+        InputError, match="so narrow that no factor makes them contain the truth in row 0"
+    ):
         GroupConformal([0.5]).fit(np.zeros(n), -ends, ends, y, np.arange(n))
 
 

@@ -504,7 +504,7 @@ class TestDiagnostics:
         divergent[0, :2] = True
         energy = np.cumsum(np.random.default_rng(0).normal(size=(4, 600)), axis=1)
         found = self.diagnose(divergent=divergent, energy=energy)
-        assert found.problems[0] == "2 divergent transitions of 2400"
+        assert found.problems[0] == "2 of 2400 draws diverged"
         assert found.problems[1].startswith("BFMI 0.")
 
     def test_constant_draws(self):

@@ -15,6 +15,7 @@ from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.evaluation import evaluate
 from errcomp.calibration.evaluation.splits import SPLITS
 from errcomp.calibration.predictions import Predictions
+from errcomp.documents import load
 from errcomp.errors import InputError
 from errcomp.metrics import mape
 from errcomp.tables import Kernels
@@ -233,8 +234,8 @@ def test_a_group_whose_bands_miss_is_named():
 @pytest.mark.parametrize(
     ("gap", "beats", "words"),
     [
-        (0.3, True, r"beats sum \([\d.]+ points lower\)"),
-        (0.0, False, r"does not beat sum \([\d.]+ points higher\)"),
+        (0.3, True, r"beats sum \(MAPE [\d.]+ percentage points lower\)"),
+        (0.0, False, r"does not beat sum \(MAPE [\d.]+ percentage points higher\)"),
     ],
 )
 def test_what_beats_the_sum_says_so_and_what_does_not(gap, beats, words):
@@ -263,7 +264,7 @@ def test_what_chance_may_explain_is_said_to_be_so():
     unsure = [row for row in found if row.beats_sum is None]
     assert unsure
     for row in unsure:
-        assert row.verdict.endswith("points lower than sum (not significant)")
+        assert row.verdict.startswith("may beat sum (MAPE ")
         assert row.to_dict()["beats_sum"] is None
 
 
@@ -284,7 +285,7 @@ def test_baselines_are_beaten_one_by_one():
     assert rows["sum"].beats_sum is None
     assert rows["sum"].verdict == ""
     assert "beats sum (" in rows["fitted"].verdict
-    assert re.search(r"linear \([\d.]+ points lower\)", rows["fitted"].verdict)
+    assert re.search(r"linear \(MAPE [\d.]+ percentage points lower\)", rows["fitted"].verdict)
     document = found.to_dict()["against_baselines"]
     assert {(d["estimator"], d["against"]) for d in document} >= {("fitted", "linear")}
 
@@ -309,6 +310,8 @@ def test_the_surest_runs_are_chosen_by_width_alone():
     steps = row.to_dict()["abstention"]
     assert (steps[0]["share"], steps[-1]["share"], len(steps)) == (0.1, 1.0, 19)
     assert steps[-2]["mean_ape"] == pytest.approx(curve.at(0.95))
+    document = evaluate(make, table(noise=0.001), splits=["leave-device-out"]).to_dict()
+    assert load(document).rows[0].answered.n == 48
 
 
 def test_equal_widths_leave_nobody_out():

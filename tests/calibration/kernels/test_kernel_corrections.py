@@ -268,6 +268,35 @@ def test_devices_borrow_from_their_family() -> None:
         KernelCorrection(family="vendor").fit(Kernels(data))
 
 
+def test_a_class_that_a_family_predicts_alike_has_a_narrow_band_on_its_next_device() -> None:
+    rng = np.random.default_rng(0)
+    rows = []
+    for device in ("A1", "A2", "A3", "B1", "B2", "B3"):
+        for i, kind in enumerate(["BMM", "VEC"] * 12):
+            shift = 0.4 if (device[0], kind) == ("A", "BMM") else 0.0
+            p = float(np.exp(rng.normal()))
+            m = p * float(np.exp(shift + 0.05 * rng.normal()))
+            rows.append((f"{device}{i}", f"k{i}", kind, device, device[0], p, m))
+    names = ("run", "kernel", "kernel_class", "device", "vendor", "predicted", "measured")
+    data = dict(zip(names, map(list, zip(*rows, strict=True)), strict=True))
+    found = (
+        KernelCorrection(family="vendor")
+        .fit(Kernels(data))
+        .apply(
+            asked(
+                run=["n"] * 4,
+                kernel=["x"] * 4,
+                kernel_class=["BMM", "VEC", "BMM", "BMM"],
+                device=["A9", "A9", "B9", "C9"],
+                vendor=["A", "A", "B", None],
+                predicted=[1.0] * 4,
+            )
+        )
+    )
+    assert found.factor[:3] == pytest.approx([np.exp(0.4), 1.0, 1.0], rel=0.03)
+    assert (found.spread[:3] < 0.75 * found.spread[3]).all()
+
+
 def small_kernels() -> dict[str, list[Any]]:
     """Kernels as `made`, and some that only rearrange memory: 6 µs on one device, 12 on another."""
     data = made()

@@ -277,7 +277,10 @@ FORGERIES = {
     "objects": (set_in("entries", ARRAY, "dtype", "|O"), r"is of type '\|O', which model files"),
     "fields": (set_in("entries", ARRAY, "dtype", [["a", "<f8"]]), "which model files do not allow"),
     "long text": (set_in("entries", ARRAY, "dtype", "<U257"), "which model files do not allow"),
-    "finite as text": (set_in("entries", ARRAY, "finite", "no"), "finite must be true or false"),
+    "finite as text": (
+        set_in("entries", ARRAY, "finite", "no"),
+        "has finite = 'no', which must be true or false",
+    ),
     "about an array": (set_in("entries", ARRAY, "more", 1), "should not have 'more'"),
     "about a booster": (
         set_in("entries", "boosters/boosted.ubj", "dtype", "<f8"),

@@ -168,7 +168,7 @@ def test_summary_says_what_to_do():
     run = worst.run[int(np.argmax(worst.ape))]
     assert f"({SPLIT}, boosted: {run}, " in text
     assert "- Narrow: do not rely on the bands for new groups." in text
-    assert "Intervals at 97.5 % each, which is 95 % for all 2 tests together" in text
+    assert "Confidence of the intervals: 97.5 % each, 95 % for all 2 tests together" in text
     assert len(text.splitlines()) < 60
 
 

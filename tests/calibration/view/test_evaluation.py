@@ -6,10 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from errcomp.calibration import Composition
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.evaluation import Evaluation, evaluate
 from errcomp.calibration.predictions import Predictions
 from errcomp.calibration.view.evaluation import draw
+from errcomp.calibration.view.model import model_tables
+from errcomp.datasets import example_runs
 from errcomp.errors import InputError
 from errcomp.results import format_fraction
 from errcomp.tables import Kernels
@@ -58,6 +61,7 @@ def test_the_surest_runs_err_in_the_table_as_in_the_figure(found: Evaluation) ->
     table = found.view().tables_for("text")[0]
     column = next(one for one in table.columns if one.header == "Most confident 80 %")
     assert row.abstention is not None
+    assert {figure.name.rpartition("-")[2] for figure in found.view().figures} == {"1"}
     surest = row.abstention.at(0.8)
     # Runs of one width are not told apart: all of them are in what a limit of width would answer.
     assert row.answered.n == row.n
@@ -81,3 +85,9 @@ def test_where_nothing_was_judged_the_reasons_are_shown(found: Evaluation) -> No
     assert "Not done: leave-device-out: there is one device" in str(nothing)
     with pytest.raises(InputError, match="nothing was evaluated"):
         nothing.plot()
+
+
+def test_features_of_a_model_are_told_apart_by_their_names() -> None:
+    document = Composition(estimators=()).fit(example_runs()).to_dict()
+    table = next(one for one in model_tables(document) if one.title == "Features of a run")
+    assert [column.header for column in table.columns if column.key] == ["Feature"]

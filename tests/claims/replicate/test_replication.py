@@ -217,7 +217,7 @@ def test_figures_that_no_subset_gives_are_said_to_be_such():
     tables = _with(datasets.tables("survey"), name, row, "value", printed="99999.9", value=99999.9)
     cell = replicate_survey(printed=tables).cell(name, row, "value")
     assert cell.status == N
-    assert "No subset gives the three figures together." in cell.note
+    assert "No single subset gives all three figures." in cell.note
 
 
 def test_pairs_without_a_group_are_named(no_search):

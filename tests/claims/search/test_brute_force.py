@@ -237,7 +237,7 @@ PERCENT = st.floats(0.5, 250).map(lambda x: f"{x:.0f}%")
 
 
 @given(rows=tables(tools=1), text=PERCENT)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 def test_one_tool(rows: list[Row], text: str) -> None:
     check_against_brute_force(rows, [text])
 

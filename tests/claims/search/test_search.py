@@ -61,6 +61,7 @@ def test_abstract_match_is_reproduced_by_hand(neusight: Pairs, abstract: SearchR
         assert f"{100 * error.mean():.1f}" == text
 
 
+@pytest.mark.slow
 def test_whole_lattice_of_the_artifact_is_searched(neusight: Pairs) -> None:
     calls = []
     result = search_claim(

@@ -149,14 +149,17 @@ def test_summary(mixed):
     few = "- Not verifiable (device=C): Measure more configurations: too few for an interval."
     assert few in text
     assert len(lines) < 60
-    assert "4 claims are checked at 98.75 % each, so that all verdicts together hold" in text
+    assert (
+        "4 claims are checked at 98.75 % confidence each, so that all verdicts together hold"
+        in text
+    )
     assert "If all claims were true, this check would fail in at most 5 % of audits." in text
 
 
 def test_summary_of_a_pass():
     claim = user_claim("5%", aggregation="mean")
     report = report_audit(audit(pairs({"A": SMALL}), claims=[claim], by=[], resamples=999))
-    assert report.verdict == "Pass: the claim was not found wrong."
+    assert report.verdict == "Pass: the claim was not refuted."
     assert "What to do: nothing." in report.markdown
     assert "Checked at 95 %. If all claims were true, this check would fail in at most 5 %" in (
         report.markdown

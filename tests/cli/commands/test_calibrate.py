@@ -522,7 +522,7 @@ BAD = [
     (("fit", "unitless.csv", *FAST, "-o", "m.errcomp"), "the times have no unit"),
     (
         ("fit", "unmeasured.csv", *FAST, "-o", "m.errcomp"),
-        "none of 16 runs has both the time",
+        "none of 16 runs has both its own time (run_measured) and the time",
     ),
     ((*FIT, *FAST, "--runs", "nothing.csv"), "nothing.csv"),
     ((*FIT, *FAST, "--runs", "unmeasured.csv"), "every run needs a name of its own"),
@@ -543,7 +543,10 @@ BAD = [
         (*EVALUATE, *FAST, "--split", "leave-device-out", "--where", "device=H100"),
         "leave-device-out needs runs of at least 2",
     ),
-    (("evaluate", "unmeasured.csv", *FAST), "none of 16 runs has both the time"),
+    (
+        ("evaluate", "unmeasured.csv", *FAST),
+        "none of 16 runs has both its own time (run_measured) and the time",
+    ),
     ((*EVALUATE, *FAST, "--figure", "overhead=a.svg"), "--figure takes predicted=FILE or"),
     (
         (*EVALUATE, *FAST, "--figure", "coverage=no/a.png"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import xml.etree.ElementTree as ET
@@ -12,6 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+
+from errcomp.documents import json_schema
 
 Run = Callable[..., Any]
 
@@ -232,9 +235,11 @@ def test_too_few_versions_are_said_to_be_too_few(run: Run, tmp_path: Path) -> No
     assert "No series could be searched for steps: 2 values" in done.out
 
 
-def test_the_study_says_what_moved(run: Run) -> None:
-    done = run("halflife", "show", "ort")
-    assert (done.code, done.err) == (0, "")
+@pytest.mark.extras
+def test_the_study_says_what_moved(run: Run, tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    done = run("halflife", "show", "ort", "-o", tmp_path / "study.json")
+    assert (done.code, done.err) == (0, f"wrote {tmp_path / 'study.json'}\n")
     tables = done.out.split("\n\n\n")[0]
     assert "a model calibrated at 1.15.0, validated at every release to 1.31.1" in tables
     skip = next(line for line in done.out.splitlines() if line.startswith("SkipLayerNorm"))
@@ -244,7 +249,8 @@ def test_the_study_says_what_moved(run: Run) -> None:
     assert "above 0, the measured time fell (a speed-up)" in " ".join(done.out.split())
     steps = done.out[done.out.index("Steps: which release") :].splitlines()
     assert any("SkipLayerNormalization" in line and "-7" in line for line in steps)
-    document = run("halflife", "show", "ort", "--json").json
+    document = json.loads((tmp_path / "study.json").read_text(encoding="utf-8"))
+    jsonschema.validate(document, json_schema("half-life-study"))
     assert document["schema"] == "errcomp.half-life-study/1"
     assert {row["level"] for row in document["modelled"]["rows"]} == {"composition", "model"}
     # Two processes of one release agree.
@@ -310,7 +316,9 @@ def test_forecast_says_how_likely_and_until_when(run: Run, history: Path) -> Non
     assert "100 %" in lines[gelu]
     assert "steps *" in lines[gelu + 1]
     assert "*: the method to use for the group." in told
-    assert "the model is calibrated there. --age N forecasts" in told
+    assert (
+        "'Now' means the last version, at which the model is calibrated. --age N forecasts" in told
+    )
     assert "Dates count from 2023-04-01" in done.out
     assert "drift, " in done.out or "drift: " in done.out
 

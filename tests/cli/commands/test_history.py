@@ -49,7 +49,7 @@ def test_add_says_what_it_did(tmp_path: Path, table: Path, run: Run) -> None:
     }  # fmt: skip
     third = run("history", "add", path, table, *OPTIONS, "--skip-known")
     assert "Added 0 validations" in third.out
-    assert "4 were already in the store and were skipped" in third.out
+    assert "4 validations already in the store, skipped" in third.out
 
 
 def test_one_is_no_plural_and_failures_are_told(tmp_path: Path, run: Run) -> None:
@@ -60,7 +60,10 @@ def test_one_is_no_plural_and_failures_are_told(tmp_path: Path, run: Run) -> Non
     one.write_text("version,measured,status\n2,2,ok\n3,,crashed\n", encoding="utf-8")
     found = run("history", "add", path, one)
     assert "Added 2 validations" in found.out
-    assert "1 of the table stored without an error: the validation failed (status)" in found.out
+    assert (
+        "1 validation stored, but without an error value: the validation failed (status)"
+        in found.out
+    )
 
 
 def test_what_is_there_is_refused(store: Path, table: Path, run: Run) -> None:

@@ -72,7 +72,9 @@ def test_what_is_asked_first_stands_first_and_beside_it_what_explains_it(
     assert shown["Conv"][4].startswith("> ")
     assert shown["Conv"][5] == "100 %"
     notes = " ".join(note.text for note in half_lives.view().tables_for("text")[0].remarks())
-    assert "> 12: longer than the record; the interval starts at 12." in notes
+    assert (
+        "> 12: the half-life is beyond the end of the record; its interval starts at 12."
+    ) in notes
 
 
 def test_the_answer_is_when_the_error_doubles_else_when_half_expire(half_lives: HalfLives) -> None:

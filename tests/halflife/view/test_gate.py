@@ -149,7 +149,7 @@ def test_summary_of_a_regression():
     assert "| Gelu 1x128 | Gelu | 1.2 to 1.3 | 0.0 % | -50.3 % | -50.3 % \\[" in text
     assert "- The measurement changed: repeat the previous version" in text
     assert "| error grew | 1 |" in text
-    assert "check number 1 of this history. Its false-alarm rate is 0.025 for all series" in text
+    assert "check number 1 of this history. Its chance of any false alarm is 0.025; that" in text
     assert "The prediction changed" not in text
     assert "Student t" not in text
     assert "without a regression" not in text

@@ -117,7 +117,7 @@ def test_certain_terms_have_no_deviation() -> None:
 @pytest.mark.parametrize(
     ("t", "message"),
     [
-        (terms([1.0], [0.1], df=5.0), "exponential of a Student t variable has no mean"),
+        (terms([1.0], [0.1], df=5.0), "a time with a Student t log-ratio error has no mean"),
         (terms([1.0], [0.1], df=2.0, kind="relative"), "df = 2 ≤ 2 have no variance"),
         (terms([1.0, 1.0], [0.1, 40.0]), r"largest spread is 40 \(k1, df = inf\)"),
     ],

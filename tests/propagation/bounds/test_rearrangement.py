@@ -283,3 +283,9 @@ def test_terms_that_are_cut_off_pay_for_it(log: bool, df: float, spread: float) 
     sharp = outside(laws([0.0], [spread], n, log=log, df=df), 0.05)
     wide = outside(laws(np.zeros(n), spread * (1 + 1e-9 * np.arange(n)), log=log, df=df), 0.05)
     assert sharp * (1 - 1e-6) <= wide < 10 * sharp
+
+
+def test_chosen_laws_leave_the_certain_terms_behind() -> None:
+    chosen = laws([1.0, 2.0, 3.0], 0.5, [1, 2, 3], offset=7.0).take(np.array([2, 0]))
+    assert chosen.offset == 0.0
+    assert (chosen.center.tolist(), chosen.count.tolist()) == ([3.0, 1.0], [3.0, 1.0])

@@ -102,7 +102,7 @@ def test_three_steps() -> None:
     assert chain.compose(1.0).spread[0] == pytest.approx(0.12)
     assert chain.compose().spread_any == pytest.approx((0.06, 0.12))
     assert three(0.02, 0.03, 0.04).compose().spread_any == pytest.approx((0.0, 0.09))
-    with pytest.raises(InputError, match="impossible together"):
+    with pytest.raises(InputError, match="cannot all hold"):
         chain.compose(-1.0)
 
 

@@ -371,7 +371,7 @@ def test_causes_beyond_the_limit_count_as_independent(monkeypatch: pytest.Monkey
 
     caveats = graph_moments(terms, both).caveats
     assert [c.code for c in caveats] == ["untracked-causes"]
-    assert "count as independent" in caveats[0].message
+    assert "correlation from 12 causes of error beyond the first 4 is ignored" in caveats[0].message
 
 
 class TestGraphMoments:

@@ -18,15 +18,17 @@ from errcomp.tables.sums import BUCKET
 
 pytestmark = pytest.mark.extras
 
-#: Spark takes as long as all the others together: `make spark`.
+#: Engines of a cluster take longer than all the others together: `make engines`.
+DASK = pytest.param("Dask", marks=pytest.mark.distributed)
 SPARK = [
-    pytest.mark.spark,
+    pytest.mark.distributed,
     pytest.mark.filterwarnings(
         r"ignore:PySpark does not yet fully support pandas >= 3\.0\.0\.:FutureWarning"
     ),
 ]
 ENGINES = (
-    *("Polars", "pandas", "PyArrow", "DuckDB", "Dask"),
+    *("Polars", "pandas", "PyArrow", "DuckDB"),
+    DASK,
     pytest.param("Spark", marks=SPARK),
 )
 FIGURES = (

@@ -21,7 +21,7 @@ from errcomp.tables import History
 from errcomp.tables.backends import history_of
 from errcomp.tables.engine import groups as _cells
 from errcomp.tables.engine.history import HistoryRows
-from tests.tables.engine.test_engines import ENGINES
+from tests.tables.engine.test_engines import DASK, ENGINES
 
 pytestmark = pytest.mark.extras
 
@@ -197,7 +197,7 @@ BAD: dict[str, tuple[pl.Expr, str]] = {
 }
 
 
-@pytest.mark.parametrize("engine", ["Polars", "DuckDB", "Dask"])
+@pytest.mark.parametrize("engine", ["Polars", "DuckDB", DASK])
 @pytest.mark.parametrize("what", BAD)
 def test_rows_that_cannot_be_used_are_named_by_their_keys(
     what: str, engine: str, history: pl.DataFrame, to_engine: Make
@@ -228,19 +228,26 @@ def test_what_gave_no_figure_is_counted(history: pl.DataFrame) -> None:
         half_life(failed.lazy())
 
 
-def test_dates_count_to_the_day(history: pl.DataFrame, to_engine: Make) -> None:
+@pytest.mark.parametrize("engine", ["Polars", "DuckDB", DASK])
+def test_dates_count_to_the_day(engine: str, history: pl.DataFrame, to_engine: Make) -> None:
     at = pl.col("date").cast(pl.Datetime("us")) + pl.duration(hours=pl.int_range(pl.len()) % 20)
     table = history.drop("measured_spread", "n_repeats")
     timed = table.with_columns(date=at)
     expected = panel_of(History(table))
-    for engine in ("Polars", "DuckDB", "Dask"):
-        found = panel_of(HistoryRows(to_engine(engine, timed)))
-        same(found, expected)
-        (note,) = (note for note in found.notes if "time of day" in note)
-        assert note.endswith("which is ignored: dates count to the day")
+    found = panel_of(HistoryRows(to_engine(engine, timed)))
+    same(found, expected)
+    (note,) = (note for note in found.notes if "time of day" in note)
+    assert note.startswith("a time of day is ignored, as only the day counts: ")
+
+
+def test_dates_as_text_count_to_the_day(history: pl.DataFrame) -> None:
+    at = pl.col("date").cast(pl.Datetime("us")) + pl.duration(hours=pl.int_range(pl.len()) % 20)
+    table = history.drop("measured_spread", "n_repeats")
+    timed = table.with_columns(date=at)
+    expected = panel_of(History(table))
     texts = table.with_columns(pl.col("date").cast(pl.String))
     same(panel_of(HistoryRows(texts.lazy())), expected)
-    with pytest.raises(InputError, match=r"date is a text with a time of day .* in Polars first"):
+    with pytest.raises(InputError, match=r"date is text with a time of day .* in Polars first"):
         panel_of(timed.with_columns(pl.col("date").cast(pl.String)).lazy())
 
 
@@ -271,7 +278,7 @@ def test_forecasts_take_rows_in_an_engine(history: pl.DataFrame) -> None:
     close(found.to_dict(), expected.to_dict(), 1e-6)
 
 
-@pytest.mark.parametrize("engine", ["Polars", "PyArrow", "Dask"])
+@pytest.mark.parametrize("engine", ["Polars", "PyArrow", DASK])
 def test_days_are_those_of_utc(engine: str, to_engine: Make) -> None:
     times = [dt.datetime(2024, 1, 1, 5, tzinfo=dt.UTC), dt.datetime(2024, 1, 2, 20, tzinfo=dt.UTC)]
     table = pl.DataFrame({"version": ["1", "2"], "date": times, "measured": [1.0, 2.0]})

@@ -18,7 +18,7 @@ from errcomp.tables import Kernels
 from errcomp.tables.backends import kernels_of
 from errcomp.tables.engine import groups as _cells
 from errcomp.tables.engine.kernels import KernelRows
-from tests.tables.engine.test_engines import ENGINES
+from tests.tables.engine.test_engines import DASK, ENGINES
 
 pytestmark = pytest.mark.extras
 
@@ -116,7 +116,7 @@ def spoilt(name: str, value: Any, rows: int = 1) -> pl.DataFrame:
     )
 
 
-@pytest.mark.parametrize("engine", ["Polars", "DuckDB", "Dask"])
+@pytest.mark.parametrize("engine", ["Polars", "DuckDB", DASK])
 def test_what_is_not_learnt_from_is_counted(engine: str, to_engine: Make) -> None:
     position = pl.int_range(pl.len())
     table = kernels().with_columns(
@@ -158,7 +158,7 @@ BAD: dict[str, tuple[str, Any, str]] = {
 }
 
 
-@pytest.mark.parametrize("engine", ["Polars", "DuckDB", "Dask"])
+@pytest.mark.parametrize("engine", ["Polars", "DuckDB", DASK])
 @pytest.mark.parametrize("what", BAD)
 def test_rows_that_cannot_be_used_are_named_by_their_keys(
     what: str, engine: str, to_engine: Make

@@ -15,10 +15,11 @@ from errcomp.errors import InputError
 from errcomp.summary import Summary, summarize
 from errcomp.tables import Pairs
 from errcomp.tables.engine.pairs import PairRows
+from tests.tables.engine.test_engines import DASK
 
 pytestmark = pytest.mark.extras
 
-ENGINES = ("Polars", "DuckDB", "Dask")
+ENGINES = ("Polars", "DuckDB", DASK)
 FIGURES = ("mape", "bias", "gmape", "rmsle", "wape", "max_ape", "within_10", "median_ape_approx")
 
 Make = Callable[[str, pl.DataFrame], Any]
@@ -44,17 +45,21 @@ def told(summary: Summary) -> list[Any]:
     ]
 
 
-def test_keys_may_have_the_names_of_what_is_made_here(to_engine: Make) -> None:
+@pytest.mark.parametrize("engine", ENGINES)
+def test_keys_may_have_the_names_of_what_is_made_here(engine: str, to_engine: Make) -> None:
     names = ("bucket", "_errcomp_n", "_errcomp_p", "_errcomp_key_0", "a.b")
     table = pairs(**{name: repeated("x", "y", None) for name in names}, n=repeated(1, 2, 3))
     options: dict[str, Any] = {"figures": FIGURES, "level": None}
-    for engine in ENGINES:
-        rows = PairRows(to_engine(engine, table))
-        for name in names:
-            found = summarize(rows, by=name, **options)
-            assert told(found) == told(summarize(table, by=name, **options))
-            found.to_frame()
-    options = {"figures": "mape", "cluster": "n", "resamples": 199}
+    rows = PairRows(to_engine(engine, table))
+    for name in names:
+        found = summarize(rows, by=name, **options)
+        assert told(found) == told(summarize(table, by=name, **options))
+        found.to_frame()
+
+
+def test_a_cluster_may_be_called_n() -> None:
+    table = pairs(n=repeated(1, 2, 3))
+    options: dict[str, Any] = {"figures": "mape", "cluster": "n", "resamples": 199}
     assert told(summarize(table.lazy(), **options)) == told(summarize(table, **options))
 
 
@@ -194,10 +199,10 @@ def test_two_columns_of_one_name_are_refused() -> None:
         PairRows(3)
 
 
-@pytest.mark.spark
+@pytest.mark.distributed
 def test_names_that_spark_cannot_tell_apart(spark: Any) -> None:
     for name, message in (
-        ("a.b", "Spark reads the text after a dot"),
+        ("a.b", "Spark treats the text after a dot"),
         ("MEASURED", "the same name"),
     ):
         table = spark.createDataFrame([(1.0, 2.0, 3)], ["predicted", "measured", name])

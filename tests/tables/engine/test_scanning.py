@@ -166,7 +166,9 @@ def test_a_key_that_is_a_column_as_well(tmp_path: Path, table: pl.DataFrame) -> 
     assert scan(part).where({"device": 1}).n  # the file knows better
     (part / "mode=train").mkdir()
     (part / "part-0.parquet").rename(part / "mode=train" / "part-0.parquet")
-    with pytest.raises(InputError, match="device is both in the names of its folders and a column"):
+    with pytest.raises(
+        InputError, match="device is both a key in the names of its folders and a column"
+    ):
         scan(part)
 
 

@@ -193,7 +193,7 @@ def diagnose(
         *_worst("tail ESS", figures["tail ESS"], below=ess),
     ]
     if divergences:
-        problems.append(f"{divergences} divergent transitions of {chains * draws}")
+        problems.append(f"{divergences} of {chains * draws} draws diverged")
     if not bfmi > _LEAST_BFMI:
         problems.append(f"BFMI {bfmi:.2f} in a chain (at least {_LEAST_BFMI})")
     return Diagnostics(

@@ -232,7 +232,7 @@ def _check_supported(learner: dict[str, Any]) -> None:
     targets = max(int(model.get("num_target", 1)), int(model["num_class"]))
     for value, fine, wanted in (
         (booster, booster == "gbtree", 'booster="gbtree"'),
-        (objective, objective in _OBJECTIVES, f"objective one of {', '.join(_OBJECTIVES)}"),
+        (objective, objective in _OBJECTIVES, f"one of the objectives {', '.join(_OBJECTIVES)}"),
         (f"{targets} targets", targets <= 1, "one target"),
     ):
         if not fine:

@@ -23,7 +23,7 @@ _TOLERANCE = 1e-9
 
 
 def agree(first: float, second: float) -> bool:
-    """Are two times (ms, the second positive) the same up to rounding."""
+    """Say whether two times (ms, the second positive) are equal up to rounding."""
     return abs(first - second) <= _TOLERANCE * second
 
 
@@ -198,8 +198,8 @@ def find_root(path: Path) -> Path:
     if not path.exists():
         raise InputError(f"{path}: no such folder. Give the root of the NeuSight artifact.")
     raise InputError(
-        f"{path}: not the NeuSight artifact: no label/ and results/prediction/ in it or "
-        "in scripts/asplos/. Give the root of the artifact."
+        f"{path}: not the NeuSight artifact: neither it nor its scripts/asplos/ holds label/ "
+        "and results/prediction/. Give the root of the artifact."
     )
 
 
@@ -231,7 +231,8 @@ def parse_stem(device_name: str, stem: str) -> Configuration | None:
     if _ONE_NAME.fullmatch(stem) is None:
         raise InputError(
             f"{device_name}/{stem}: sequence length and batch must be integers from 1 to 999999999 "
-            "without leading zeros; an option must not be base, nor its number begin with 0. "
+            "without leading zeros; an option must not be 'base', nor have a number that "
+            "begins with 0. "
             "Rename the file, or remove it."
         )
     return Configuration(

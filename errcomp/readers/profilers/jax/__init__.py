@@ -113,7 +113,10 @@ def _timed(line: Line, beginning: int) -> Iterator[tuple[int, Event]]:
     for event in line.events():
         start = offset + event.start
         if not (0 <= event.duration < _MOST and -_MOST < start < _MOST and event.count > 0):
-            raise ValueError(f"an event has start {event.start} ps, duration {event.duration} ps")
+            raise ValueError(
+                f"invalid event: start {event.start} ps, duration {event.duration} ps, "
+                f"count {event.count}"
+            )
         yield start, event
 
 
@@ -344,9 +347,9 @@ def _event(event: _Event) -> Event:
     times = []
     for key, value in (("ts", event.ts), ("dur", event.dur)):
         if not isinstance(value, int | float) or isinstance(value, bool):
-            raise ValueError(f"{key} of {name[:40]!r} is {str(value)[:40]!r}")
+            raise ValueError(f"{key} of {name[:40]!r} must be a number, got {str(value)[:40]!r}")
         if not abs(value) < _MOST / _PS_IN_US:
-            raise ValueError(f"{key} of {name[:40]!r} is {value}")
+            raise ValueError(f"{key} of {name[:40]!r} is out of range: {value}")
         times.append(round(value * _PS_IN_US))
     stats = event.args if isinstance(event.args, dict) else {}
     return Event(name, times[0], times[1], 1, stats)
@@ -404,7 +407,7 @@ _tool = ToolFormats(
     "JAX",
     gives="measurements",
     reference="hardware",
-    limits="Operations that contain others (while, conditional) are left out if those are "
+    limits="Operations that contain others (while, conditional) are left out if their parts are "
     "in the trace. Times of the host are left out.",
 )
 

@@ -108,8 +108,8 @@ _tool = ToolFormats("PyTorch profiler", gives="measurements", reference="hardwar
     "overlap, exposed communication, idle time (us)",
     _recognise,
     sample="PyTorch 2.0 to 2.5: CUDA (A100, H100) and ROCm 6.2 (MI250)",
-    limits="A trace that is cut off is refused. The graph has waits for events only if the trace "
-    "has cuda_sync events; other waits become fixed times.",
+    limits="A trace that is cut off is refused. Waits for events are in the graph only if the "
+    "trace has cuda_sync events; other waits become fixed times.",
 )
 def _read(source: Source) -> Rows:
     from errcomp.readers.profilers.kineto.rows import read_rows

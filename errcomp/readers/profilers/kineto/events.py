@@ -105,7 +105,7 @@ class Events:
                 if block is None:
                     size *= 2
                     if size > _MOST:
-                        raise self._error("no end of an event", len(buffer))
+                        raise self._error("an event does not end", len(buffer))
                     continue
                 events, done, tail = block
                 yield events

@@ -145,8 +145,8 @@ def _cpu(trace: Trace) -> _Work:
     start = ops["ts"] - trace.span[0]
     device = np.zeros(len(ops), dtype=np.int64)
     note = (
-        "the trace has no GPU work: the kernels are the operators on the CPU, with their own time, "
-        "without the time of operators that they call (`op` is the caller)."
+        "the trace has no GPU work: the kernels are the operators on the CPU. Their time excludes "
+        "the operators that they call (`op` is the caller)."
     )
     return _Work(rows, start, start + ops["dur"], device, class_, classes, ops["ts"], [note])
 
