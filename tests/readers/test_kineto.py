@@ -514,6 +514,77 @@ def test_classes() -> None:
     assert {name: class_of(name) for name in names} == names
 
 
+def test_a_namespace_or_a_library_is_no_operation() -> None:
+    names = {
+        "void fbgemm_gpu::permute_2D_data_kernel<false, int>(int, int const*)": "elementwise",
+        "void fbgemm_gpu::(anonymous namespace)::_compute_FP8_quantize_cuda_kernel<float>(int)": (
+            "elementwise"
+        ),
+        "void fbgemm_gpu::(anonymous namespace)::_FP8rowwise_to_float_cuda_kernel<float>(int)": (
+            "elementwise"
+        ),
+        "void at::native::vectorized_elementwise_kernel<4, fbgemm_gpu::_float_to_hfp8_gpu("
+        "at::Tensor const&)::{lambda(float)#1}, at::detail::Array<char*, 2> >(int)": "elementwise",
+        "void fbgemm_gpu::_offsets_range_cuda_kernel<int>(long, int*)": "other",
+        "void bounds_check_indices_kernel<long>(long*, fbgemm_gpu::FixedDivisor)": "other",
+        "void split_embedding_codegen_forward_kernel<c10::Half>(int)": "other",
+        "fbgemm::f8f8bf16_rowwise": "gemm",
+        "void deep_gemm::transpose_and_pack_fp32_into_ue8m0<512>(float*)": "elementwise",
+        "void deep_gemm::sm90_fp8_gemm_1d2d_impl<128>(float*)": "gemm",
+        "sm50_xmma_pooling_fw_4d_FP16FP32NHWC_Average_FastDiv_CAlign8_execute_kernel_trt": "other",
+        "void flashinfer::activation::act_and_mul_kernel<__half>(__half*)": "elementwise",
+        "void flashinfer::sampling::TopKSamplingFromProbKernel<1024>(float*)": "other",
+        "void vllm::reshape_and_cache_flash_kernel<__half>(__half*)": "elementwise",
+        "_ZN10fbgemm_gpu22permute_2D_data_kernelILb0EiEEvi": "elementwise",
+    }
+    assert {name: class_of(name) for name in names} == names
+
+
+def test_a_kernel_beside_a_product_is_none() -> None:
+    names = {
+        "void splitKreduce_kernel<float, float>(cublasSplitKParams<float>)": "reduction",
+        "void cublasLt::splitKreduce_kernel<32, 16, int>(cublasLt::Params)": "reduction",
+        "Cijk_SS_BiasS_HAS_ScaleAlphaVec_PostGSU16_VW4": "reduction",
+        "void cutlass::Kernel<cutlass::reduction::kernel::ReduceSplitK<cutlass::MatrixShape<4, 32>"
+        ", cutlass::gemm::Gemm>>(Params)": "reduction",
+        "sm90_xmma_wgrad_indexed_implicit_gemm_f32_nhwc_g1_execute_split_k_kernel_cudnn": (
+            "reduction"
+        ),
+        "void reduce_1Block_kernel<float, 128, 7, cublasGemvTensorStridedBatched<float>>(int)": (
+            "reduction"
+        ),
+        "void get_group_gemm_starts<cutlass::half_t>(int*)": "other",
+        "void cudnn::gemm::computeOffsetsKernel(cudnn::gemm::ComputeOffsetsParams)": "other",
+        "void xmma_cudnn::init_device_workspace_kernel<xmma_cudnn::implicit_gemm::P>(int)": "other",
+        "nvjet_hsh_64x8_64x16_4x1_v_bz_splitK_TNT": "gemm",
+        "quantized_matmul_kernel": "gemm",
+    }
+    assert {name: class_of(name) for name in names} == names
+
+
+def test_the_template_argument_counts_where_the_own_name_shows_nothing() -> None:
+    names = {
+        "void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_64x64_nn>(Params)": "gemm",
+        "void cutlass_cudnn_train::Kernel<cutlass_tensorop_s1688wgrad_optimized>(P)": "conv",
+        "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<cute::tuple<int>>>(P)": (
+            "gemm"
+        ),
+        "void cutlass::device_kernel<flash::FlashAttnFwdSm90<cutlass::half_t>>(P)": "attention",
+        "void ck_tile::kentry<ck_tile::gfx950_t, 1, ck_tile::FmhaBwdConvertQGradKernel<int>>(P)": (
+            "attention"
+        ),
+        "std::enable_if<!(false), void>::type internal::gemvx::kernel<int, cublasGemvParams<int>>"
+        "(int)": "gemm",
+        "autograd::engine::evaluate_function: AddmmBackward0": "gemm",
+        "volta_fp16_s884cudnn_fp16_256x128_ldg8_relu_f2f_exp_small_nhwc_tn_v1": "conv",
+        "aten::_scaled_mm": "gemm",
+        "foo<" * 5000: "other",
+        "(" * 5000: "other",
+        "": "other",
+    }
+    assert {name: class_of(name) for name in names} == names
+
+
 @pytest.mark.shared
 def test_samples(shared_data: Path) -> None:
     found = ingest(shared_data / "tools" / "kineto")
