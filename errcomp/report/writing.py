@@ -12,6 +12,7 @@ from errcomp.codec import json_text, plain
 from errcomp.errors import InputError
 from errcomp.report.model import Table
 from errcomp.system.files import replacing
+from errcomp.system.formulas import inert, inert_frame
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,11 +21,6 @@ if TYPE_CHECKING:
 SUFFIXES = (".csv", ".parquet", ".json", ".md", ".tex")
 #: Formats in which a result can be printed; the first is for a terminal.
 FORMATS = ("text", "md", "tex", "csv")
-#: Characters that begin a formula in a spreadsheet (OWASP), including full-width signs.
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
-#: Text that a spreadsheet reads as a number, not as a formula: a printed claim, a numeric key.
-_NUMBER = re.compile(r"[+-]?[0-9][0-9.,]*(?:[eE][+-]?[0-9]+)? ?%?")
-
 #: Keys that hold the rows of a document: of most documents, of a search, of a check of a history.
 _ROWS = ("rows", "matches", "series")
 
@@ -74,9 +70,13 @@ def rendered(form: str, document: Mapping[str, Any], tables: Sequence[Table]) ->
 
 
 def write_frame(path: Path, frame: pl.DataFrame) -> None:
-    """Write a dataframe in the format of the suffix; an error leaves no partial file."""
+    """Write a dataframe in the format of the suffix; an error leaves no partial file.
+
+    In CSV, text that a spreadsheet would run as a formula gets an apostrophe in front; errcomp
+    removes it again when it reads a table.
+    """
     writers: dict[str, Callable[[Path], object]] = {
-        ".csv": frame.write_csv,
+        ".csv": lambda target: inert_frame(frame).write_csv(target),
         ".parquet": frame.write_parquet,
         ".json": frame.write_json,
         ".jsonl": frame.write_ndjson,
@@ -104,15 +104,8 @@ def _csv(document: Mapping[str, Any]) -> str:
 
 def _quoted(cell: Any) -> str:
     # Python's csv module leaves a lone carriage return unquoted, and readers start a new row there.
-    text = "" if cell is None else str(_inert(cell))
+    text = "" if cell is None else inert(cell) if isinstance(cell, str) else str(cell)
     return '"' + text.replace('"', '""') + '"' if re.search('[",\r\n]', text) else text
-
-
-def _inert(cell: Any) -> Any:
-    """Prefix text that a spreadsheet would treat as a formula with an apostrophe."""
-    if isinstance(cell, str) and cell.startswith(_FORMULA) and not _NUMBER.fullmatch(cell):
-        return f"'{cell}"
-    return cell
 
 
 def _write_parquet(path: Path, document: Mapping[str, Any], _: Sequence[Table]) -> None:

@@ -9,10 +9,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from errcomp.errors import InputError
+from errcomp.readers.plain import csv_frame, read_pairs
 from errcomp.report.model import Column, Table
 from errcomp.report.writing import FORMATS, SUFFIXES, rendered, write, write_frame
+from errcomp.system.formulas import inert, inert_frame, original
 
 Run = Callable[..., Any]
 
@@ -91,6 +95,60 @@ def test_text_of_users_is_no_formula_in_a_spreadsheet(tmp_path: Path, name: str)
     assert row == ["a", f"'{name}", f"'{name}; b"]
     write(tmp_path / "t.parquet", document, [])
     assert pl.read_parquet(tmp_path / "t.parquet").rows() == [("a", name, f"{name}; b")]
+
+
+#: Text that survives a CSV table of errcomp: without surrounding space, lines ending in "\n".
+TEXTS = st.text("='+-@\t\n＝＋－＠\",;a1.%e \u00a0é", min_size=1, max_size=8).filter(
+    lambda text: text == text.strip() and text.strip("\n") == text
+)
+FORMULA, NUMBER = "=+-@\t\r\n＝＋－＠", "+-0123456789.,eE %"
+
+
+# The separator of a table is looked for in its first line.
+@given(
+    st.lists(TEXTS | st.none(), min_size=1, max_size=5), TEXTS.filter(lambda text: "\n" not in text)
+)
+@settings(max_examples=300, deadline=None)
+def test_a_table_is_read_as_written_and_holds_no_formula(
+    texts: list[str | None], name: str
+) -> None:
+    frame = pl.DataFrame({name: texts, "n": range(len(texts))}, schema_overrides={name: pl.String})
+    text = inert_frame(frame).write_csv()
+    names = frozenset({name})
+    assert csv_frame(Path("t.csv"), text, names)[0].cast({name: pl.String}).equals(frame)
+    for cell in (cell for row in csv.reader(io.StringIO(text, newline="")) for cell in row):
+        assert cell[:1] not in [*FORMULA] or not set(cell) - set(NUMBER)
+
+
+@given(st.text("='+-@\t\r\n＝1.%e ", max_size=8))
+@settings(max_examples=400, deadline=None)
+def test_one_text_and_a_column_are_escaped_alike(text: str) -> None:
+    frame = inert_frame(pl.DataFrame({text: [text]}))
+    assert frame.columns == [inert(text)] == frame.to_series().to_list()
+    assert original(inert(text)) == text
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet", "json", "jsonl"])
+def test_a_table_of_data_is_read_as_written(tmp_path: Path, suffix: str, run: Run) -> None:
+    frame = pl.DataFrame(
+        {
+            "device": ["=cmd|' /C calc'!A0", "'=1", "-O3", "'quoted'"],
+            "@key": ["+a", None, "''=b", "＝c"],
+            "predicted": [1.5, 2.0, 3.0, 4.0],
+            "measured": [1.0, 2.0, 3.0, 4.0],
+        },
+        schema_overrides={"device": pl.Categorical},
+    )
+    path = tmp_path / f"t.{suffix}"
+    write_frame(path, frame)
+    found = read_pairs(path).native
+    assert found.equals(frame.cast({"device": pl.String}))
+    if suffix == "csv":
+        head, first, *_ = csv.reader(path.read_text(encoding="utf-8").splitlines())
+        assert (head[1], first[0]) == ("'@key", "'=cmd|' /C calc'!A0")
+    ran = run("metrics", path, "--by", "device", "--json")
+    devices = [row["device"] for row in json.loads(ran.out)["rows"]]
+    assert sorted(devices) == sorted(frame["device"].cast(pl.String).to_list())
 
 
 @pytest.mark.extras
