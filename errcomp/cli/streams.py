@@ -8,6 +8,9 @@ import sys
 from collections.abc import Callable, Iterator
 
 _OUTPUT = "standard output"
+#: Characters of a line on stderr, and how many of them are its end, which says what to do.
+_MOST, _END = 2000, 800
+_CUT = " … "
 #: Seconds of work before the bar appears: a bar that only flashes helps nobody.
 _PATIENCE_S = 2.0
 
@@ -32,10 +35,32 @@ def say(text: str, end: str = "\n") -> None:
 
 
 def complain(message: str) -> None:
-    """Print one line on stderr, with all unprintable characters escaped."""
-    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in message)
+    """Print one line on stderr, as from `one_line`."""
     with contextlib.suppress(OSError):  # stderr is closed, too
-        print(f"errcomp: {line}", file=sys.stderr)
+        print(f"errcomp: {one_line(message)}", file=sys.stderr)
+
+
+def tell(lines: str) -> None:
+    """Print lines on stderr, each as from `one_line`: names in them come from files."""
+    print("\n".join(map(one_line, lines.split("\n"))), file=sys.stderr)
+
+
+def one_line(text: str) -> str:
+    r"""Return text with all unprintable characters escaped; long text without its middle.
+
+    Examples
+    --------
+    >>> print(one_line("a\x1b[31m\n"))
+    a\x1b[31m\n
+    >>> len(one_line("name " * 100_000))
+    2000
+    """
+    if len(text) > 2 * _MOST:  # an escaped character is longer, never shorter
+        text = text[:_MOST] + text[-_MOST:]
+    line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
+    if len(line) > _MOST:
+        line = line[: _MOST - _END - len(_CUT)] + _CUT + line[-_END:]
+    return line
 
 
 def silence() -> None:

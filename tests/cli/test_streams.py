@@ -7,7 +7,9 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -172,6 +174,62 @@ def test_a_terminated_command_leaves_nothing_behind(tmp_path: Path) -> None:
         process.send_signal(signal.SIGTERM)
         assert process.wait(20) == 143
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("letter", ["x", "\x1b", "é", "\udcff", "\u202e"])
+def test_a_long_message_keeps_its_beginning_and_its_end(
+    capsys: pytest.CaptureFixture[str], letter: str
+) -> None:
+    streams.complain(f"a.csv: {letter * 100_000} Rename it.")
+    said = capsys.readouterr().err
+    assert 1900 < len(said) < 2050
+    assert said.startswith(
+        f"errcomp: a.csv: {letter if letter.isprintable() else ascii(letter)[1:-1]}"
+    )
+    assert said.endswith(" Rename it.\n")
+    assert said.count(" … ") == 1
+    assert said[:-1].isprintable()
+
+
+@pytest.mark.parametrize("length", [1999, 2000, 2001, 4000, 4001])
+def test_what_fits_is_not_cut(length: int) -> None:
+    text = "".join(chr(97 + i % 26) for i in range(length))
+    line = streams.one_line(text)
+    assert (line == text) is (length <= 2000)
+    assert len(line) == min(length, 2000)
+    before, _, after = line.partition(" … ")
+    assert text.startswith(before)
+    assert text.endswith(after)
+
+
+def test_names_of_files_send_no_codes_to_a_terminal(
+    tmp_path: Path, run: Callable[..., Any]
+) -> None:
+    """Neither in the list of files that were skipped, nor in an error."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    log = "sys[0] finished, 12 cycles, exposed communication 3 cycles.\n"
+    (folder / "good\x1b[2J.log").write_text(log)
+    (folder / "bad\x1b]0;title\x07\r.log").write_text("nothing that is known\n")
+    ran = run("ingest", folder, "-o", tmp_path / "rows.csv")
+    assert ran.code == 0
+    assert r"read good\x1b[2J.log" in ran.err
+    assert r"skipped bad\x1b]0;title\x07\r.log: " in ran.err
+    assert all(line.isprintable() for line in ran.err.split("\n"))
+    (folder / "good\x1b[2J.log").unlink()
+    ran = run("ingest", folder, "-o", tmp_path / "rows.csv")
+    assert ran.code == 2
+    assert ran.err.count("\n") == 1
+    assert ran.err[:-1].isprintable()
+
+
+def test_a_long_value_is_not_printed_whole(tmp_path: Path, run: Callable[..., Any]) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"device,predicted,measured\n{'A' * 300_000},{'x' * 300_000},1\n")
+    ran = run("audit", path)
+    assert ran.code == 2
+    assert ran.err.startswith(f"errcomp: {path}: ")
+    assert len(ran.err) < 2100
 
 
 class Terminal(io.StringIO):

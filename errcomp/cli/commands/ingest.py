@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from errcomp.cli.input import add_where, parse_where, select
 from errcomp.cli.output import add_target_argument, check_targets
-from errcomp.cli.streams import progress
+from errcomp.cli.streams import progress, tell
 from errcomp.errors import InputError
 from errcomp.report.writing import write_frame
 
@@ -80,11 +80,11 @@ def run(args: argparse.Namespace) -> None:
         report = output.report
         if args.table == "graph":
             _write_graph(Path(args.output), output)
-            print(report, file=sys.stderr)
+            tell(report)
             return
         frame = _frame(output, args)
     write_frame(Path(args.output), frame)
-    print(report, file=sys.stderr)
+    tell(report)
     print(f"wrote {len(frame)} rows to {args.output}", file=sys.stderr)
 
 

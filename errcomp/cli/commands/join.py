@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from errcomp.cli.input import add_where, fraction, parse_where
 from errcomp.cli.output import add_target_argument, check_targets
 from errcomp.cli.parser import Renamed
+from errcomp.cli.streams import tell
 from errcomp.errors import InputError
 from errcomp.report.writing import write_frame
 
@@ -116,7 +117,7 @@ def run(args: argparse.Namespace) -> None:
         clock_hz=args.clock,
     )
     write_frame(Path(args.output), joined.rows)
-    print("\n".join(joined.lines()), file=sys.stderr)
+    tell("\n".join(joined.lines()))
     print(f"wrote {len(joined.rows)} pairs to {args.output}", file=sys.stderr)
 
 
