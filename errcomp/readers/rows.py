@@ -9,6 +9,7 @@ from pathlib import Path
 from errcomp.errors import describe_names
 from errcomp.readers.core import AnyPath, Source, ToolFormats, read_as
 from errcomp.readers.core.output import LEVELS, Output, Rows
+from errcomp.readers.core.sheet import to_numbers
 from errcomp.readers.core.source import files_readable
 
 _COLUMNS = {"tool", "level", "quantity", "unit", "predicted", "measured", "status"}
@@ -107,6 +108,8 @@ _tool = ToolFormats("errcomp", gives="both", reference="unknown")
     sample="written by errcomp",
 )
 def _read(source: Source) -> Rows:
+    import polars as pl
+
     from errcomp.readers.plain import NAMES, read_frame
 
     names = NAMES | {"quantity", "run", "kernel", "request"}
@@ -116,6 +119,15 @@ def _read(source: Source) -> Rows:
             f"missing column {missing[0]!r}: these rows are not from errcomp ingest. Columns "
             f"found: {describe_names(frame.columns, wanted=missing[0])}."
         )
+    for name in ("predicted", "measured"):
+        values, bad = to_numbers(frame[name].cast(pl.String))
+        if bad.any():
+            at = int(bad.argmax())
+            raise source.error(
+                f"{name} must be a number, got {str(frame[name][at])[:40]!r} in row {at + 1}. The "
+                "file may be damaged: copy it again."
+            )
+        frame = frame.with_columns(pl.Series(name, values, nan_to_null=True))
     return Rows(frame)
 
 

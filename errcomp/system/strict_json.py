@@ -7,12 +7,13 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from errcomp.errors import InputError
 
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 #: Python reads 1_000 as 1000, and digits of any script; in a table both are mistakes.
 _NUMBER = re.compile(
     r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)",
@@ -32,6 +33,10 @@ def number(text: str) -> float:
     return float(text)
 
 
+class DoubledNameError(ValueError):
+    """An object of JSON holds a name twice: which of the values counts is unknown."""
+
+
 def loads(text: str | bytes) -> Any:
     """Parse JSON, refusing repeated names in an object; raises only ValueError."""
     try:
@@ -40,11 +45,54 @@ def loads(text: str | bytes) -> Any:
         raise ValueError("nested too deeply") from error
 
 
+def loads_text(text: str) -> Any:
+    """Parse JSON as `loads` does, and refuse halves of characters, which no table can hold."""
+    found = loads(text)
+    if _SURROGATE.search(text) is None:
+        return found
+    try:
+        json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        lone = f"\\u{ord(error.object[error.start]):04x}"
+        raise ValueError(f"a lone surrogate, {lone}, which is not text") from None
+    return found
+
+
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     members = dict(pairs)
     if len(members) < len(pairs):
-        raise ValueError(f"an object names {doubles(name for name, _ in pairs)[0]!r} twice")
+        double = doubles(name for name, _ in pairs)[0]
+        raise DoubledNameError(f"an object names {double!r} twice")
     return members
+
+
+def refuse_doubles(text: str | bytes, decoded: Mapping[str, int]) -> None:
+    """Refuse repeated names in JSON that a faster parser has decoded, which takes the last value.
+
+    Parameters
+    ----------
+    text : str or bytes
+        The JSON.
+    decoded : mapping of str to int
+        Names, and how many values of each were decoded. The text is parsed once more only if it
+        holds one of them more often.
+
+    Raises
+    ------
+    DoubledNameError
+        An object names something twice.
+    """
+    if isinstance(text, bytes):
+        often = any(text.count(b'"%b"' % name.encode()) > n for name, n in decoded.items())
+    else:
+        often = any(text.count(f'"{name}"') > n for name, n in decoded.items())
+    if often:
+        try:
+            loads(text)
+        except DoubledNameError:
+            raise
+        except ValueError:  # the other parser is more lenient
+            return
 
 
 def doubles(names: Iterable[str]) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
-from errcomp.readers.core.values import number_at
+from errcomp.readers.core.values import DAMAGED, digits, loosened, number_at
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -162,16 +162,17 @@ class _Log:
     why: str = ""
     rank_of_nodes: int | None = None
     several: bool = False
+    damaged: int = 0
 
     def take(self, line: str) -> None:
         if match := _FINISHED.search(line):
-            rank, iteration = int(match[1]), match[2]
+            rank, iteration = digits(match[1]), match[2]
             if (rank, iteration) in self.finished:
                 self._another_run()
             self.finished.add((rank, iteration))
             keys: dict[str, Any] = {**_COMMON, "rank": rank}
             if iteration is not None:
-                keys["iteration"] = int(iteration)
+                keys["iteration"] = digits(iteration)
             exposed = {"quantity": "exposed communication", "predicted": float(match[4])}
             self.runs[-1] += [
                 {**keys, "quantity": "time", "predicted": float(match[3])},
@@ -195,17 +196,19 @@ class _Log:
         if match := _SPENT.search(line):
             quantity = _QUANTITIES.get(match[2], f"{match[2].lower()} time")
             value = {"quantity": quantity, "predicted": float(match[3])}
-            self.runs[-1].append({**_COMMON, "rank": int(match[1]), **value})
+            self.runs[-1].append({**_COMMON, "rank": digits(match[1]), **value})
         elif match := _DETAILS.search(line):
-            self.rank_of_nodes = int(match[1])
+            self.rank_of_nodes = digits(match[1])
         elif match := _NODE.search(line):
             self.runs[-1] += _communication(match, self.rank_of_nodes)
         elif match := _FAILED.search(line):
             self.why = match[1]
+        else:
+            self.damaged += any(loose.search(line) is not None for loose in _LOOSE)
 
 
-def _rows(lines: Sequence[str], name: str) -> list[dict[str, Any]]:
-    """Return the rows of a log; further runs in it are named ``name#2`` and so on."""
+def _rows(lines: Sequence[str], name: str) -> tuple[list[dict[str, Any]], int]:
+    """Return the rows of a log, and its damaged lines; a second run is named ``name#2``."""
     log = _Log()
     for line in lines:
         log.take(line)
@@ -216,13 +219,13 @@ def _rows(lines: Sequence[str], name: str) -> list[dict[str, Any]]:
         named = {"run": name} if name else {}
         status = log.why or _NOT_FINISHED
         log.runs[-1].append({**_COMMON, **named, "quantity": "time", "status": status})
-    return [row for run in log.runs for row in _without_repeats(run)]
+    return [row for run in log.runs for row in _without_repeats(run)], log.damaged
 
 
 def _communication(match: re.Match[str], rank: int | None) -> list[dict[str, Any]]:
     keys = {
         **{"level": "collective", "rank": rank},
-        **{"node": int(match[1]), "size_bytes": int(match[2])},
+        **{"node": digits(match[1]), "size_bytes": digits(match[2])},
     }
     bandwidth = float(match[4]) if match[4].count(".") < 2 and match[4] != "." else None
     return [
@@ -258,6 +261,7 @@ def _system(source: Source) -> bool:
     return {"all-reduce-implementation", "scheduling-policy"} <= set(source.json_names)
 
 
+_LOOSE = [loosened(one) for one in (_FINISHED, _SPENT, _NODE, _ALL_FINISHED, _LAYER)]
 _ALL = ("time", "exposed communication", *_QUANTITIES.values())
 _tool = ToolFormats("ASTRA-sim", gives="predictions")
 
@@ -274,7 +278,8 @@ _tool = ToolFormats("ASTRA-sim", gives="predictions")
     "left out.",
 )
 def _read_log(source: Source) -> Rows:
-    return Rows(_rows(source.lines(), ""))
+    rows, damaged = _rows(source.lines(), "")
+    return Rows(rows, dropped={DAMAGED: damaged})
 
 
 @_tool.reads(
@@ -293,6 +298,7 @@ def _read_survey(source: Source) -> Rows:
     if not isinstance(logs, list):
         raise source.error('needs the key "log_files", a list. Copy the file again.')
     rows: list[dict[str, Any]] = []
+    damaged = 0
     for i, log in enumerate(logs, start=1):
         name = log.get("file") if isinstance(log, dict) else None
         lines = log.get("raw_lines") if isinstance(log, dict) else None
@@ -302,10 +308,12 @@ def _read_survey(source: Source) -> Rows:
             )
         run = name.removesuffix(".log")
         if lines:
-            rows += _rows([line for line in lines if isinstance(line, str)], run)
+            found, more = _rows([line for line in lines if isinstance(line, str)], run)
+            rows += found
+            damaged += more
         else:
             rows.append({**_COMMON, "quantity": "time", "run": run, "status": _NO_OUTPUT})
-    return Rows(rows)
+    return Rows(rows, dropped={DAMAGED: damaged})
 
 
 @_tool.reads(

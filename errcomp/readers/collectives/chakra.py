@@ -16,6 +16,7 @@ from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, rea
 from errcomp.readers.core import protobuf as wire
 from errcomp.readers.core.output import prediction
 from errcomp.readers.core.sheet import as_dropped
+from errcomp.system.strict_json import DoubledNameError, refuse_doubles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -295,7 +296,15 @@ def read_operators(source: Source) -> tuple[pl.DataFrame, int]:
 
 def _decoded(source: Source) -> list[_JsonNode]:
     try:
-        return msgspec.json.decode(source.text, type=_JsonTrace).nodes
+        nodes = msgspec.json.decode(source.text, type=_JsonTrace).nodes
+        names = ("id", "name", "parent", "dur", "ts", "cat")
+        refuse_doubles(
+            source.text,
+            {name: sum(getattr(node, name) is not None for node in nodes) for name in names},
+        )
+        return nodes
+    except DoubledNameError as error:
+        raise source.error(f"{error}. Copy the file again.") from None
     except (msgspec.MsgspecError, RecursionError, UnicodeError) as error:
         raise source.error(
             f"not an execution trace of PyTorch, or cut off ({error}). Copy it again."

@@ -9,7 +9,7 @@ from typing import Any
 
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import has
-from errcomp.readers.core.values import number_at
+from errcomp.readers.core.values import digits, number_at
 from errcomp.results import Dropped
 from errcomp.system.strict_json import is_number
 
@@ -209,7 +209,7 @@ def _result(result: dict[str, Any]) -> list[dict[str, Any]]:
         "elements": count,
         "dtype": str(result.get("type")),
         "redop": None if redop in (None, "none", "") else str(redop),
-        "root": int(root) if root.isdigit() else None,
+        "root": digits(root) if root.isascii() and root.isdigit() else None,
     }
     rows = []
     for place in ("out-of-place", "in-place"):
@@ -300,7 +300,7 @@ class Table:
         elif match := _STARTING.match(text):
             self.program = match.group(1).rpartition("/")[2].removesuffix("_perf")
         elif match := _OUT_OF_BOUNDS.match(text):
-            self.out_of_bounds = int(match.group(1))
+            self.out_of_bounds = digits(match.group(1))
         elif _AVERAGE.match(text):
             self.complete = True
         elif is_header(text):

@@ -14,6 +14,53 @@ if TYPE_CHECKING:
     from errcomp.readers.core.source import Source
 
 
+#: A whole number of 64 bits has at most this many digits; Python refuses those of thousands.
+_DIGITS = 18
+
+
+class DamagedError(ValueError):
+    """A value that no tool writes; `read_source` adds the name of the file."""
+
+
+def digits(text: str) -> int:
+    """Convert digits to a whole number.
+
+    Raises
+    ------
+    DamagedError
+        There are more than 18.
+
+    Examples
+    --------
+    >>> digits("007")
+    7
+    """
+    if len(text) > _DIGITS:
+        raise DamagedError(f"a whole number of {len(text):,} digits, {text[:20]}…")
+    return int(text)
+
+
+#: What stands for digits in a pattern, with how often: ``\\d{1,9}``, ``[\\d.]+``, ``[0-9.]*``.
+_DIGITS_IN_PATTERN = re.compile(r"(?:\\d|(?<!\\)\[[^][]*(?:\\d|0-9)[^][]*\])(?:[*+]|\{[\d,]+\})?")
+
+
+def loosened(pattern: re.Pattern[str]) -> re.Pattern[str]:
+    r"""Return a pattern that also matches lines with damaged numbers, which can then be counted.
+
+    Examples
+    --------
+    >>> strict = re.compile(r"took (\d+) cycles")
+    >>> loose = loosened(strict)
+    >>> [bool(one.search("took 1o4 cycles")) for one in (strict, loose)]
+    [False, True]
+    """
+    return re.compile(_DIGITS_IN_PATTERN.sub(r"[^\\s,;:()]*", pattern.pattern), pattern.flags)
+
+
+#: Reason of rows left out.
+DAMAGED = "lines with a damaged number"
+
+
 def number(value: Any) -> float | None:
     """Return a JSON number as a float (infinite if too large); None for anything else.
 
@@ -49,7 +96,7 @@ def count_of(value: Any, *, or_text: bool = False) -> int | None:
         and isinstance(value, str)
         and value.isascii()
         and value.isdecimal()
-        and len(value) < 19
+        and len(value) <= _DIGITS
     ):
         value = int(value)
     count = whole(value)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import Value, rows_of
+from errcomp.readers.core.values import digits
 
 if TYPE_CHECKING:
     import polars as pl
@@ -108,7 +109,7 @@ def _identified(rows: pl.DataFrame, named: dict[str, str]) -> pl.DataFrame:
     batch = named.get("batch")
     return rows.with_columns(
         model=pl.lit(named.get("model"), dtype=pl.String),
-        batch=pl.lit(None if batch is None else int(batch), dtype=pl.Int64),
+        batch=pl.lit(None if batch is None else digits(batch), dtype=pl.Int64),
     )
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from errcomp.errors import InputError
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import key
+from errcomp.readers.core.values import digits
 
 if TYPE_CHECKING:
     import polars as pl
@@ -83,7 +84,7 @@ def _device(column: str, columns: tuple[str, ...]) -> tuple[str, int | None]:
     stem = match.group(1)
     others = (_BATCH.fullmatch(name) for name in columns if name != column)
     if any(o is not None and o.group(1) == stem and o.group(2) in _BATCHES for o in others):
-        return stem, int(match.group(2))
+        return stem, digits(match.group(2))
     return column, None
 
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import Value, has, other_keys, rows_of
-from errcomp.system.strict_json import number
+from errcomp.readers.core.values import DAMAGED, loosened
+from errcomp.system.strict_json import DoubledNameError, number, refuse_doubles
 
 _TABLE = ("model_name", "model_type", "predictor", "predictor_version", "latency")
 _PAIRS = ("model_group_file", "index", "predicted_ms", "real_ms")
@@ -16,6 +17,7 @@ _DEVICE = re.compile(r"\w*(?:cpu|gpu|vpu|npu|dsp)\w*_\w+", re.IGNORECASE)
 _RESULT = re.compile(
     r"\[Result\]\s*(\S+?)\[(\d+)\]:\s*predict:\s*([^,\s]+)\s*,\s*real:\s*([^,\s]+)"
 )
+_LOOSE = loosened(_RESULT)
 
 
 def read(path: AnyPath) -> Output:
@@ -102,7 +104,7 @@ def _read_pairs(source: Source) -> Rows:
     gives="both",
 )
 def _read_results(source: Source) -> Rows:
-    rows = []
+    rows, damaged = [], 0
     for line, text in enumerate(source.lines(), start=1):
         if match := _RESULT.search(text):
             family, index, *values = match.groups()
@@ -122,7 +124,9 @@ def _read_results(source: Source) -> Rows:
                     "family": family,
                 }
             )
-    return Rows(rows)
+        else:
+            damaged += _LOOSE.search(text) is not None
+    return Rows(rows, dropped={DAMAGED: damaged})
 
 
 def _is_data_set(source: Source) -> bool:
@@ -154,7 +158,8 @@ def _read_data_set(source: Source) -> Rows:
                 for device, raw in record.items()
                 if _DEVICE.fullmatch(device)
             }
-        except (msgspec.DecodeError, RecursionError) as error:
+            refuse_doubles(text, dict.fromkeys(values, 1))
+        except (DoubledNameError, msgspec.DecodeError, RecursionError) as error:
             raise source.error(
                 f"not an object of the dataset ({error}). The file may be cut off: copy it again.",
                 line=line,

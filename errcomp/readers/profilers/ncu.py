@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from errcomp.errors import InputError
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import MISSING, sheet_of
-from errcomp.readers.core.values import decimal_comma, with_point
+from errcomp.readers.core.values import decimal_comma, loosened, with_point
 from errcomp.results import Dropped
 from errcomp.system.strict_json import number
 
@@ -55,6 +55,7 @@ _LAUNCH = re.compile(
     r"(?=.*, Invocations ))(?:, Device (?P<device>\d+))?(?:, CC (?P<cc>[\d.]+))?"
     r"(?:, Invocations (?P<count>\d+))?\s*$"
 )
+_LOOSE_LAUNCH = loosened(_LAUNCH)
 _LINE = re.compile(
     rf"^\s+(?P<name>{'|'.join(map(re.escape, sorted(_METRICS, key=len, reverse=True)))})"
     r"\s+(?P<unit>\S+)\s+(?:\S+\s+\S+\s+)?(?P<value>\S+)\s*$"
@@ -316,12 +317,15 @@ def read_details(source: Source) -> Rows:
         # Rows may end early.
         shortest = max(*(place[name] for name in needed), *keys.values())
         parts = [place[name] for name in ("Process ID", "ID") if name in place]
+        numbered = parts if "ID" in place else []
         parts = parts if "ID" in place else list(keys.values())
         before = reader.line_num
         for row in reader:
             line, before = first_line + before, reader.line_num
             if not row or row == header:
                 continue
+            if any(not row[place].strip().isdigit() for place in numbered if place < len(row)):
+                raise source.error("a damaged number of a launch. Copy the file again.", line=line)
             if len(row) <= shortest:
                 raise source.error(
                     f"{len(row)} fields, expected at least {shortest + 1}. The file may be cut "
@@ -386,6 +390,11 @@ def read_text(source: Source) -> Rows:
             keys |= {"CC": match["cc"] or "", "Invocations": match["count"] or ""}
             keys |= {"Grid Size": match["grid"] or "", "Block Size": match["block"] or ""}
             launches.append(_Launch(keys, at))
+        elif _LOOSE_LAUNCH.match(line):
+            # Its metrics would be those of the launch before it.
+            raise source.error(
+                f"a damaged line of a launch, {line.strip()[:60]!r}. Copy it again.", line=at
+            )
         elif launches and (match := _LINE.match(line)):
             launches[-1].metrics.setdefault(match["name"], (match["unit"], match["value"]))
         if line.strip():

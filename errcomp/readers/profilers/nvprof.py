@@ -31,7 +31,7 @@ _UNIT_NAMES = {
     "m": "min",
 }
 _PROCESS = re.compile(r"\s*==(\d+)==")
-_OWN = re.compile(r"\s*==(?:=+|\d+==)\s")
+_OWN = re.compile(r"\s*==(?:=+|[^\s=]+==)\s")
 _US = "us"
 #: Headers of the tables as text; CSV has the same names in quotes.
 _TEXT_SUMMARY = re.compile(r"\s*(?:Type\s+)?Time\(%\)\s+Time\s+Calls\s+Avg\s+Min\s+Max\s+Name\s*")
@@ -42,6 +42,7 @@ _LINE = re.compile(
     rf"\s*(?:(?P<type>[A-Z][\w .()/-]*):)?\s*(?P<share>[\d.]+)%\s+(?P<total>{_TIME})\s+"
     rf"(?P<calls>\d+)\s+(?P<mean>{_TIME})\s+(?P<low>{_TIME})\s+(?P<high>{_TIME})\s+(?P<name>\S.*)"
 )
+_LIKE_LINE = re.compile(r"\s*(?:[A-Z][\w .()/-]*:\s*)?\S+%\s")
 _CELL = re.compile(r"([-+\d.e]+?)([nuµm]?s|min|m)")
 #: A number at the end of a name in a trace as text: the number of the launch.
 _LAUNCH = re.compile(r"\s\[\d+\]$")
@@ -256,7 +257,7 @@ def _summed_text(
             return
         match = _LINE.fullmatch(line.rstrip())
         if match is None:
-            if "No kernels were profiled" not in line and re.match(r"\s*[\d.]+%", line):
+            if "No kernels were profiled" not in line and _LIKE_LINE.match(line):
                 raise source.error(
                     f"a line of the table cannot be read: {line.strip()[:60]!r}. The file may be "
                     "cut off: copy it again.",

@@ -13,6 +13,7 @@ import numpy as np
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.profilers.spans import around, outermost
 from errcomp.results import Dropped
+from errcomp.system.strict_json import DoubledNameError, refuse_doubles
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -73,6 +74,9 @@ class _Event(msgspec.Struct, gc=False):
     run: int | None = None
 
 
+_NAMED = ("cat", "name", "ph")
+
+
 class _Traced(msgspec.Struct):
     events: list[_Event] = msgspec.field(name="traceEvents")
 
@@ -80,8 +84,16 @@ class _Traced(msgspec.Struct):
 def _decoded(source: Source, text: str) -> list[_Event]:
     try:
         if text.startswith("{"):
-            return msgspec.json.decode(text, type=_Traced).events
-        return msgspec.json.decode(text, type=list[_Event])
+            events = msgspec.json.decode(text, type=_Traced).events
+        else:
+            events = msgspec.json.decode(text, type=list[_Event])
+        timed = ("ts", "dur", "args")
+        found = {name: sum(getattr(event, name) is not None for event in events) for name in timed}
+        named = {name: sum(bool(getattr(event, name)) for event in events) for name in _NAMED}
+        refuse_doubles(text, found | named)
+        return events
+    except DoubledNameError as error:
+        raise source.error(f"{error}. Copy the file again.") from None
     except msgspec.ValidationError as error:
         raise source.error(f"not in ONNX Runtime's form ({error}). Copy the file again.") from None
     except RecursionError:

@@ -254,7 +254,7 @@ def _read_serving(source: Source) -> Rows:
         rows = rows.with_columns(
             # Some dates have a time of day, others do not.
             date=text.str.extract(r"measured=(\d{4}-\d\d-\d\d)"),
-            concurrency=text.str.extract(r"silicon_concurrency=(\d+)").cast(pl.Int64),
+            concurrency=text.str.extract(r"silicon_concurrency=(\d{1,18})\b").cast(pl.Int64),
         ).drop("_source")
     notes = [
         "Times are means over the requests of a serving run. A configuration may have settings "

@@ -17,7 +17,7 @@ from errcomp.readers.core.sheet import (
     number_key,
     without,
 )
-from errcomp.readers.core.values import number, whole
+from errcomp.readers.core.values import DAMAGED, digits, loosened, number, whole
 from errcomp.system.strict_json import loads
 
 if TYPE_CHECKING:
@@ -103,6 +103,8 @@ _TICK = re.compile(
 )
 _INSTANCE = re.compile(r"─* *Instance \[(\d+)\] *─*")
 _FIGURE = re.compile(r"(Mean|Median|P\d+) (TTFT|TPOT|ITL) \((ms|us|ns|s)\) *: *(\S+)")
+_LOOSE = [loosened(one) for one in (_TICK, _FIGURE)]
+_LOOSE_INSTANCE = loosened(_INSTANCE)
 #: Lines of the results → quantity and unit.
 TOTALS = {
     "Total clocks (ns)": ("time", "ns"),
@@ -116,6 +118,8 @@ _COMPARED = re.compile(
     r"(TTFT|TPOT|ITL|Latency) (Mean|Median|P\d+(?:\.\d+)?) +(\S+) +(\S+)"
     r" +([+-]?(?:\d+(?:\.\d+)?|nan|inf))%"
 )
+#: The same with a damaged statistic or difference.
+_LOOSELY_COMPARED = re.compile(r"(TTFT|TPOT|ITL|Latency) \S+ +\S+ +\S+ +\S+%")
 _QUANTITY = {"TTFT": "ttft", "TPOT": "tpot", "ITL": "itl", "Latency": "time"}
 _HEADER = re.compile(r"Metric +vLLM +Sim +Diff%")
 
@@ -382,7 +386,7 @@ def read_log(source: Source) -> Rows:
     """Read the totals, the statistics of the requests, and the throughputs over time."""
     rows: list[dict[str, Any]] = []
     instance = None
-    finished = False
+    finished, damaged = False, 0
     for raw in source.lines():
         line = _COLOUR.sub("", raw).strip()
         if tick := _TICK.search(line):
@@ -390,7 +394,7 @@ def read_log(source: Source) -> Rows:
                 fields = {"quantity": f"{part} throughput", "unit": "tokens/s", "t": float(tick[1])}
                 rows.append({**fields, "level": "system", "predicted": _number(text)})
         elif header := _INSTANCE.fullmatch(line):
-            instance = int(header[1])
+            instance = digits(header[1])
         elif figure := _FIGURE.fullmatch(line):
             statistic, name, unit, text = figure.groups()
             fields = {"quantity": _QUANTITY[name], "unit": unit, "statistic": statistic.lower()}
@@ -401,12 +405,15 @@ def read_log(source: Source) -> Rows:
             value = _number(line.partition(":")[2].strip())
             finished = finished or quantity == "time"
             rows.append({"quantity": quantity, "unit": unit, "level": "system", "predicted": value})
+        else:
+            damaged += any(loose.search(line) is not None for loose in _LOOSE)
+            damaged += _LOOSE_INSTANCE.fullmatch(line) is not None
     notes = (
         ()
         if finished
         else ("The log ends before the results: the simulation was stopped, or is still running.",)
     )
-    return Rows(rows, notes=notes)
+    return Rows(rows, dropped={DAMAGED: damaged}, notes=notes)
 
 
 @_tool.reads(
@@ -422,10 +429,11 @@ def read_log(source: Source) -> Rows:
 def read_summary(source: Source) -> Rows:
     """Read the statistics of vLLM and the simulator as pairs, and check the stated differences."""
     rows: list[dict[str, Any]] = []
-    unlike = []
+    unlike, damaged = [], 0
     for line_number, line in enumerate(source.lines(), start=1):
         match = _COMPARED.fullmatch(line.strip())
         if match is None:
+            damaged += _LOOSELY_COMPARED.fullmatch(line.strip()) is not None
             continue
         name, statistic, measured, predicted, stated = match.groups()
         values = (_number(measured), _number(predicted))
@@ -446,7 +454,7 @@ def read_summary(source: Source) -> Rows:
     notes = []
     if unlike:
         notes.append(f"The stated difference contradicts the values: {', '.join(unlike)}.")
-    return Rows(rows, notes=notes)
+    return Rows(rows, dropped={DAMAGED: damaged}, notes=notes)
 
 
 @_tool.reads(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import Value, has, other_keys, rows_of
-from errcomp.readers.core.values import dict_of, number_at
+from errcomp.readers.core.values import dict_of, loosened, number_at
 from errcomp.system.strict_json import loads
 
 if TYPE_CHECKING:
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
 _TITLE = re.compile(r"^\s*MLPerf Results Summary\s*$")
 _PAIR = re.compile(r"^\s*([^:]+?)\s*:\s*(.*?)\s*$")
 _PERCENTILE = re.compile(
-    r"(?P<p>[\d.]+)(?:th)? (?:(?P<first>first token )percentile |percentile (?P<what>first token |"
+    r"(?P<p>\d+(?:\.\d+)?)(?:th)? (?:(?P<first>first token )percentile |"
+    r"percentile (?P<what>first token |"
     r"time to output token)?)\s*(?:latency )?\(ns\)"
 )
+_LOOSE = loosened(_PERCENTILE)
 _WORD = re.compile(r"(Min|Max|Mean) (?:(First Token) )?(latency|Time to Output Token) \(ns\)")
 _RATES = {
     "Samples per second": "samples/s",
@@ -76,6 +78,8 @@ def _rows(
                 **kind,
                 "measured": None if keys["status"] else value,
             }
+        elif kind is None and _LOOSE.fullmatch(name):
+            raise source.error(f"{name!r}: a damaged percentile. Copy the file again.", line=line)
     return list(rows.values())
 
 

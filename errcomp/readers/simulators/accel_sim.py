@@ -9,7 +9,7 @@ from typing import Any
 
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import MISSING, Value, has, other_keys, rows_of
-from errcomp.readers.core.values import number_at
+from errcomp.readers.core.values import DAMAGED, number_at
 from errcomp.readers.simulators.gpgpu_sim import is_accel_sim, is_log, read_log
 from errcomp.system.strict_json import is_number
 
@@ -33,6 +33,20 @@ _POWERS = {
     "kernel_max_power": "maximum power",
     "kernel_min_power": "minimum power",
 }
+
+
+#: A value with a unit, whatever stands in its place.
+_ANY_VALUE = re.compile(
+    r"^\s*([A-Za-z][\w ./-]*?)\s*=\s*([^\s(]+)\s*(?:\([^)]*/[^)]*\)|\(?(?:cycles|clk)\b|$)"
+)
+
+
+def _is_damaged(text: str) -> bool:
+    match = _ANY_VALUE.match(text)
+    if match is None or is_number(match[2]):
+        return False
+    label = match[1].lower()
+    return label == "total clk number" or any(word in label for word in ("latency", "bandwidth"))
 
 
 def _values(text: str, benchmark: str, bad: set[str]) -> list[dict[str, Any]]:
@@ -484,13 +498,16 @@ def read_benchmarks(source: Source) -> Rows:
     device: str | None = None
     benchmark: str | None = None
     bad: set[str] = set()
+    damaged = 0
     for text in source.lines():
         if match := _RUNNING.match(text):
             benchmark = match.group(1)
         elif match := _DEVICE.match(text):
             device = device or match.group(1)
         elif benchmark and not _RULE.match(text) and not text.startswith("-"):
-            rows += _values(text, benchmark, bad)
+            found = _values(text, benchmark, bad)
+            damaged += not found and _is_damaged(text)
+            rows += found
     for row in rows:
         row["device"] = device
         if row["kernel"] in bad:
@@ -501,7 +518,7 @@ def read_benchmarks(source: Source) -> Rows:
         notes.append(f"{device} is the first device in the file, and ran the benchmarks.")
     if bad:
         notes.append(f"{', '.join(sorted(bad))}: more than 10^12 cycles, which is implausible.")
-    return Rows(rows, notes=notes)
+    return Rows(rows, dropped={DAMAGED: damaged}, notes=notes)
 
 
 @_tool.reads(

@@ -107,7 +107,9 @@ def _read_measured(source: Source) -> Rows:
     average = sheet.numbers("Average")
     spread = np.full(len(times), np.nan)
     several = (n > 1) & (average > 0)
-    spread[several] = np.nanstd(times[several], axis=1, ddof=1) / average[several]
+    with np.errstate(all="ignore"):  # infinite or huge times
+        spread[several] = np.nanstd(times[several], axis=1, ddof=1) / average[several]
+    spread[~np.isfinite(spread)] = np.nan
     keys = {"kernel": "Kernel Name"}
     measure = Value("time", "cycles", measured="Average")
     rows = rows_of(sheet, [measure], keys, tool="ncu")

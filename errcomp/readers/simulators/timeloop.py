@@ -29,6 +29,7 @@ _SUMMARY = re.compile(
     r"(?P<name>GFLOPs \(@1GHz\)|Utilization|Cycles|Energy|EDP\(J\*cycle\)|Area)\s*:\s*"
     r"(?P<value>[^\s%]+)\s*(?P<unit>%|uJ|pJ|mm\^2|um\^2)?\s*$"
 )
+_NAMED = re.compile(r"(?:GFLOPs \(@1GHz\)|Utilization|Cycles|Energy|EDP\(J\*cycle\)|Area)\s*:")
 _COUNT = re.compile(r"(?:(Algorithmic|Actual) )?(?:Computes|MACCs) = (\S+)\s*$")
 _ENERGY_UNIT = re.compile(r"(fJ|pJ)/(?:Algorithmic-)?(?:Compute|MACC)\s*$")
 _SHARE = re.compile(r"\s+(\S.*?)\s*= (\S+)\s*$")
@@ -110,10 +111,12 @@ def _level_field(source: Source, level: _Level, name: str, text: str, line: int)
     elif name in ("Area", "Area (total)"):
         # Buffers state the area of one instance, the arithmetic level that of all.
         value = number_at(source, name, re.sub(r" um\^?2$", "", text), line)
-        many = level.keys.get("instances", 1) if name == "Area" else 1
+        many = level.keys.get("instances") or 1 if name == "Area" else 1
         level.area = value * many
-    elif name == "Instances" and (whole := re.match(r"(\d{1,15})\b", text)):
-        level.keys["instances"] = int(whole[1])
+    elif name == "Instances":
+        # "8 (4*2)"
+        instances = number_at(source, name, text.partition(" ")[0], line)
+        level.keys["instances"] = int(instances) if 0 <= instances < 1e15 else None
     elif name.startswith("Utilized instances") and "utilized_instances" not in level.keys:
         level.keys["utilized_instances"] = number_at(source, name, text, line)
 
@@ -124,9 +127,14 @@ def _tail(source: Source, lines: Sequence[str], start: int, stats: _Stats) -> No
         if match := _SUMMARY.match(line):
             value = number_at(source, match["name"], match["value"], i)
             stats.summary[match["name"]] = (value, match["unit"] or "", match["value"])
+        elif _NAMED.match(line):
+            raise source.error(
+                f"a damaged line of the summary, {line.strip()[:60]!r}. Copy the file again.",
+                line=i,
+            )
         elif match := _COUNT.match(line):
             counted = number_at(source, "Computes", match[2], i)
-            count, unit = int(counted) if counted < 1e18 else 0, ""
+            count, unit = int(counted) if 0 <= counted < 1e18 else 0, ""
             quantity = _PER.get(match[1] or "", PER_COMPUTE)
         elif match := _ENERGY_UNIT.match(line):
             unit = match[1]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import Value, keys_of, long
+from errcomp.readers.core.values import digits
 
 if TYPE_CHECKING:
     import polars as pl
@@ -168,7 +169,12 @@ _WHOLE = {"level": "model", "quantity": "time", "unit": "ms", "run": "run"}
 
 
 def _layer_row(rank: str, layer: str, start: float, value: dict[str, Any]) -> dict[str, Any]:
-    keys = {"kernel": f"layer {layer}", "layer": int(layer), "rank": int(rank), "start": start}
+    keys = {
+        "kernel": f"layer {layer}",
+        "layer": digits(layer),
+        "rank": digits(rank),
+        "start": start,
+    }
     common = {"level": "kernel", "quantity": "time", "unit": "s", "run": "run"}
     return {**common, **keys, **value}
 

@@ -316,6 +316,10 @@ class VersionOrder:
     notes: tuple[str, ...]
 
 
+#: Not a number of a version: Python does not convert thousands of digits.
+_LONG = re.compile(r"\d{19}")
+
+
 def version_number(name: str) -> _Key | None:
     """Return the sort key of a version number; None if the name is not a version number.
 
@@ -338,7 +342,7 @@ def version_number(name: str) -> _Key | None:
     True
     """
     match = _NUMBER.fullmatch(name.strip().lower())
-    if match is None or _looks_like_a_hash(match):
+    if match is None or _looks_like_a_hash(match) or _LONG.search(name):
         return None
     release = tuple(map(int, match["release"].split(".")))
     while len(release) > 1 and release[-1] == 0:

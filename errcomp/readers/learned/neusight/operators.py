@@ -234,9 +234,9 @@ def _dataflow(operators: Sequence[Operator], numbers: dict[object, int]) -> list
 #: Prefix of the operators of layer i, and of the first operator after the layers. BERT has no
 #: such operator: its layer ends with the last operator that carries the layer's name.
 _LAYERS = (
-    (re.compile(r"transformer_h_(\d+)_"), "transformer_ln_f"),
-    (re.compile(r"model_decoder_layers_(\d+)_"), "model_decoder_final_layer_norm"),
-    (re.compile(r"bert_encoder_layer_(\d+)_"), None),
+    (re.compile(r"transformer_h_(\d{1,9})_"), "transformer_ln_f"),
+    (re.compile(r"model_decoder_layers_(\d{1,9})_"), "model_decoder_final_layer_norm"),
+    (re.compile(r"bert_encoder_layer_(\d{1,9})_"), None),
 )
 _COMMUNICATION = ("allreduce", "sendrecv")
 #: One-way transfers that a step adds with four pipeline stages and one micro-batch. Inferred from

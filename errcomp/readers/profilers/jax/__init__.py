@@ -13,6 +13,7 @@ import numpy as np
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.profilers.jax.xplane import Event, Line, Plane, planes_of
 from errcomp.readers.profilers.spans import around, outermost
+from errcomp.system.strict_json import refuse_doubles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -302,6 +303,11 @@ def _planes(source: Source) -> tuple[list[Plane], list[str]]:
     """
     try:
         events = msgspec.json.decode(source.text, type=_File).events
+        fields = ("ph", "pid", "tid", "name", "ts", "dur", "args")
+        refuse_doubles(
+            source.text,
+            {name: sum(getattr(event, name) is not None for event in events) for name in fields},
+        )
     except (msgspec.DecodeError, RecursionError) as error:
         raise ValueError(str(error)) from None
     names: dict[tuple[str, str], str] = {}

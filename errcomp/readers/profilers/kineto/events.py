@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 import msgspec
 
 from errcomp.errors import InputError
+from errcomp.system.strict_json import DoubledNameError, refuse_doubles
 
 if TYPE_CHECKING:
     from errcomp.readers.core.source import Source
@@ -186,13 +187,36 @@ class Events:
 
     def _list(self, piece: bytes) -> tuple[list[Event], bytes]:
         try:
-            return _EVENTS.decode(piece), b""
+            events = _EVENTS.decode(piece)
         except msgspec.ValidationError:
             return self._one_by_one(piece)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             broken = _broken(error, piece)
+        else:
+            self._refuse_doubles(piece, events)
+            return events, b""
         end = _end_of_list(broken, piece)
         return self._list(piece[:end])[0], piece[end:]
+
+    def _refuse_doubles(self, piece: bytes, events: list[Event]) -> None:
+        decoded = {
+            "ph": sum([event.ph is not None for event in events]),
+            "cat": sum([event.cat is not None for event in events]),
+            "name": sum([event.name is not None for event in events]),
+            "ts": sum([event.ts is not None for event in events]),
+            "dur": sum([event.dur is not None for event in events]),
+        }
+        given = [event.args for event in events if event.args is not None]
+        decoded |= {
+            "args": len(given),
+            "device": sum([args.device is not None for args in given]),
+            "stream": sum([args.stream is not None for args in given]),
+            "correlation": sum([args.correlation is not None for args in given]),
+        }
+        try:
+            refuse_doubles(piece, decoded)
+        except DoubledNameError as error:
+            raise self._error(str(error), 0) from None
 
     def _one_by_one(self, piece: bytes) -> tuple[list[Event], bytes]:
         """Decode event by event, and count unusable events."""
@@ -204,9 +228,12 @@ class Events:
         events = []
         for part in parts:
             try:
-                events.append(_EVENT.decode(part))
+                event = _EVENT.decode(part)
             except (msgspec.DecodeError, UnicodeDecodeError):
                 self.bad += 1
+                continue
+            self._refuse_doubles(bytes(part), [event])
+            events.append(event)
         return events, tail
 
     def _end(self, tail: bytes) -> None:

@@ -23,6 +23,7 @@ from errcomp.readers.core.values import count_of, dict_of
 from errcomp.readers.profilers.nsys import stats as _nsys_stats
 from errcomp.readers.profilers.spans import containing
 from errcomp.results import Dropped
+from errcomp.system.strict_json import DoubledNameError, refuse_doubles
 
 if TYPE_CHECKING:
     import polars as pl
@@ -327,7 +328,7 @@ def _kernel_rows(work: pl.DataFrame, common: dict[str, Any]) -> pl.DataFrame:
     shapes = {
         shape: pl.concat_str([pl.col(f"{shape}{axis}") for axis in "XYZ"], separator="x")
         for shape in ("grid", "block")
-        if f"{shape}X" in columns
+        if {f"{shape}{axis}" for axis in "XYZ"} <= columns
     }
     return work.select(
         *(pl.lit(value, dtype=pl.String).alias(name) for name, value in common.items()),
@@ -374,6 +375,9 @@ class _Line(msgspec.Struct, gc=False):
     cuda: _Cuda | None = msgspec.field(default=None, name="CudaEvent")
 
 
+_ONCE = dict.fromkeys(("CudaEvent", "startNs", "endNs", "deviceId", "eventClass", "kernel"), 1)
+
+
 def is_lines(source: Source) -> bool:
     """Say whether this is an export of nsys in which each line is an event."""
     if _EVENT in source.head:
@@ -405,6 +409,9 @@ def read_lines(source: Source) -> Rows:
             continue
         try:
             line = decoder.decode(text)
+            refuse_doubles(text, _ONCE)
+        except DoubledNameError as error:
+            raise source.error(f"{error}. Export it again.", line=number) from None
         except msgspec.ValidationError:
             bad += _EVENT.decode() in text
             continue

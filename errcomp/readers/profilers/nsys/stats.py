@@ -312,7 +312,7 @@ def _rows(source: Source, sheet: Sheet, header: _Header) -> pl.DataFrame:
             unit = _unit(source, header, "average")
             mean = sheet.numbers(columns["average"])
         # The mean of an unknown number of calls has no part in a total.
-        counted = np.isfinite(count) & (count > 0)
+        counted = (count > 0) & (count < 2**53)
         fields = {"measured": np.where(counted, mean, np.nan)}
         fields["count"] = pl.Series(np.where(counted, count, 0)).cast(pl.Int64)
         for role in ("median", "minimum", "maximum", "deviation"):

@@ -306,7 +306,7 @@ def _dispatches(source: Source, database: sqlite3.Connection, suffix: str) -> pl
     shapes = {
         shape: pl.concat_str([pl.col(f"{column}_size_{axis}") for axis in "xyz"], separator="x")
         for shape, column in (("grid", "grid"), ("block", "workgroup"))
-        if f"{column}_size_x" in columns
+        if {f"{column}_size_{axis}" for axis in "xyz"} <= set(columns)
     }
     stream = next((column for column in ("stream_id", "queue_id") if column in columns), None)
     return frame.select(

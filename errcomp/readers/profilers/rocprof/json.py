@@ -11,6 +11,7 @@ import msgspec
 from errcomp.readers.core import Rows, Source
 from errcomp.readers.core.values import count_of, dict_of, dicts_of, list_of
 from errcomp.results import Dropped
+from errcomp.system.strict_json import DoubledNameError, refuse_doubles
 
 #: Kinds of copies, if the file does not name them.
 _COPIES = ("NONE", "HOST_TO_HOST", "HOST_TO_DEVICE", "DEVICE_TO_HOST", "DEVICE_TO_DEVICE")
@@ -30,8 +31,9 @@ class _Record(msgspec.Struct, gc=False):
 
 
 class _Records(msgspec.Struct):
-    kernel_dispatch: list[_Record] = []
-    memory_copy: list[_Record] = []
+    #: Undecoded, as the records of the host have the same names.
+    kernel_dispatch: msgspec.Raw = msgspec.Raw(b"[]")
+    memory_copy: msgspec.Raw = msgspec.Raw(b"[]")
 
 
 class _Process(msgspec.Struct):
@@ -50,7 +52,10 @@ class _File(msgspec.Struct):
 
 def read_json(source: Source) -> Rows:
     """Read the dispatches and copies of all processes of a file."""
-    processes = source.json_as(_File, "rocprofv3").processes
+    whole = ("metadata", "agents", "strings", "kernel_symbols", "buffer_records")
+    processes = source.json_as(
+        _File, "rocprofv3", lambda file: dict.fromkeys(whole, len(file.processes))
+    ).processes
     rows: list[dict[str, Any]] = []
     bad = 0
     for process in processes:
@@ -58,8 +63,9 @@ def read_json(source: Source) -> Rows:
         pid = count_of(dict_of(process.metadata).get("pid"))
         copies = _operations(process, "MEMORY_COPY")
         records = process.buffer_records
-        made = [_dispatch(record, names, devices) for record in records.kernel_dispatch]
-        made += [_copy(record, copies, devices) for record in records.memory_copy]
+        kernels = _records(source, records.kernel_dispatch)
+        made = [_dispatch(record, names, devices) for record in kernels]
+        made += [_copy(record, copies, devices) for record in _records(source, records.memory_copy)]
         fine = [{**row, "process": pid} for row in made if row is not None]
         bad += len(made) - len(fine)
         rows += fine
@@ -70,6 +76,23 @@ def read_json(source: Source) -> Rows:
     columns = dict.fromkeys(key for row in rows for key in row)
     table = {column: [row.get(column) for row in rows] for column in columns}
     return Rows(table, dropped={"records without times": bad})
+
+
+def _records(source: Source, given: msgspec.Raw) -> list[_Record]:
+    try:
+        records = msgspec.json.decode(given, type=list[_Record])
+        names = ("start_timestamp", "end_timestamp", "operation", "dispatch_info")
+        refuse_doubles(
+            bytes(given),
+            {name: sum(getattr(record, name) is not None for record in records) for name in names},
+        )
+    except DoubledNameError as error:
+        raise source.error(f"{error}. Copy the file again.") from None
+    except msgspec.ValidationError as error:
+        raise source.error(
+            f"not in the form that rocprofv3 writes ({error}). Copy it again."
+        ) from None
+    return records
 
 
 def _dispatch(
@@ -192,7 +215,7 @@ def is_chrome(source: Source) -> bool:
 
 def read_chrome(source: Source) -> Rows:
     """Read the kernels and copies; calls of the host are left out."""
-    events = source.json_as(_ChromeFile, "rocprof").events
+    events = source.json_as(_ChromeFile, "rocprof", _decoded).events
     devices = _chrome_devices(events)
     rows: list[dict[str, Any]] = []
     host = bad = 0
@@ -227,6 +250,12 @@ def read_chrome(source: Source) -> Rows:
         )
     counted = (("calls of the host", host), ("events without times", bad))
     return Rows(rows, dropped=[Dropped(why, n) for why, n in counted if n])
+
+
+def _decoded(file: _ChromeFile) -> dict[str, int]:
+    every = [dict_of(event.args) for event in file.events]
+    counts = {name: sum(name in args for args in every) for name in ("BeginNs", "EndNs")}
+    return counts | {"ph": sum(event.ph is not None for event in file.events)}
 
 
 def _chrome_devices(events: list[_ChromeEvent]) -> dict[str, str | None]:
