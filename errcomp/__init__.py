@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from errcomp.results import Caveat as Caveat
     from errcomp.results import Estimate as Estimate
     from errcomp.summary import summarize as summarize
+    from errcomp.system.limits import limits as limits
     from errcomp.tables import History as History
     from errcomp.tables import Kernels as Kernels
     from errcomp.tables import Pairs as Pairs
@@ -57,6 +58,7 @@ _HOMES = {
     "audit": "errcomp.claims.auditing",
     "error_drivers": "errcomp.drivers",
     "half_life": "errcomp.halflife.fitting",
+    "limits": "errcomp.system.limits",
     "propagate": "errcomp.propagation.propagating",
     "read": "errcomp.readers",
     "read_result": "errcomp.documents",

@@ -218,12 +218,15 @@ def load_table(args: argparse.Namespace) -> Pairs:
 
 def _pairs_in(path: Path, columns: dict[str, str], args: argparse.Namespace) -> Pairs:
     """Read a file or folder: a table of pairs, or the output of a tool."""
+    from errcomp.readers.core.content import notes_on
     from errcomp.readers.plain import read_pairs
     from errcomp.readers.rows import is_output
 
     try:
         if not is_output(path, columns):
             pairs = read_pairs(path, columns=columns or None, unit=args.unit, zeros=args.zeros)
+            for note in notes_on(path):
+                print(f"note: {note}", file=sys.stderr)
             return select(pairs, args.where)
         from errcomp.readers import read
 

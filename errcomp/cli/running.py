@@ -15,7 +15,7 @@ from pathlib import Path
 
 from errcomp import __version__
 from errcomp.cli import commands
-from errcomp.cli.parser import Parser, add_commands, add_examples
+from errcomp.cli.parser import Parser, add_commands, add_examples, leaves
 from errcomp.cli.streams import complain, silence
 
 #: Examples of the whole command line; those of a command are in its file.
@@ -51,7 +51,21 @@ def command_helps() -> dict[str, str]:
 def _build(parser: Parser, name: str) -> None:
     command = import_module(f"{commands.__name__}.{name}")
     command.build(parser)
+    if name not in commands.WITHOUT_FILES:
+        for leaf in leaves(parser):
+            _add_limit(leaf)
     add_examples(parser, name, command.EXAMPLES)
+
+
+def _add_limit(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--limit",
+        action="append",
+        default=[],
+        metavar="NAME=N",
+        help="raise a limit on what reading a file may cost: unpacked=4GB, files, rows, memory or "
+        "seconds; may be repeated",
+    )
 
 
 def run(argv: Sequence[str] | None) -> int:
@@ -83,9 +97,11 @@ def _run(argv: Sequence[str] | None, args: argparse.Namespace) -> int:
         parser.print_help(sys.stderr)
         return 2
     from errcomp.errors import ErrcompError
+    from errcomp.system.limits import limits, parsed
 
     try:
-        args.run(args)
+        with limits(**parsed(getattr(args, "limit", ()))):
+            args.run(args)
         sys.stdout.flush()
     except ErrcompError as error:
         complain(str(error))

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errcomp.errors import InputError
@@ -79,6 +80,7 @@ def _table(
     path: str | PathLike[str], columns: Mapping[str, str] | None, unit: str | None, zeros: Zeros
 ) -> Output:
     """Return a table of pairs, kernels or validations."""
+    from errcomp.readers.core.content import notes_on
     from errcomp.readers.core.output import Output
     from errcomp.readers.plain import read_pairs
     from errcomp.tables.frames import to_eager
@@ -90,6 +92,7 @@ def _table(
         formats=("table",),
         files=(name,),
         dropped=pairs.dropped,
+        notes=notes_on(Path(path)),
         tables={
             "pairs": lambda: pairs,
             "kernels": partial(_read_as, "kernels", name, columns, unit),

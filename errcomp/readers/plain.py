@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp.errors import InputError, describe_rows
-from errcomp.readers.core.source import FILE_FORMATS, Format, decode, detect, load_bytes
+from errcomp.readers.core.content import FILE_FORMATS, Format, decode, detect, load_bytes
+from errcomp.system.formulas import original, original_text
+from errcomp.system.limits import current, how_to_raise
 from errcomp.system.strict_json import doubles, loads
 from errcomp.tables import Pairs, Zeros
 
@@ -58,8 +60,9 @@ def read_pairs(
 
     CSV is separated by comma, tab or semicolon (whichever its header has) and may be gzipped. A
     column is numeric if all its values are numbers; columns of names (device, version, …) stay
-    text, and so do integers that a float would round. JSON is a list of records, or an object with
-    such a list as ``rows``.
+    text, and so do integers that a float would round. An apostrophe in front of ``=``, ``+``, ``-``
+    or ``@``, by which spreadsheets and errcomp mark text, is removed. JSON is a list of records, or
+    an object with such a list as ``rows``.
 
     Parameters
     ----------
@@ -192,13 +195,19 @@ def _parquet_frame(path: Path, content: bytes) -> pl.DataFrame:
         raise InputError(f"{path}: not Parquet: it does not begin with PAR1. Export it again.")
     if not content.endswith(b"PAR1"):
         raise InputError(f"{path}: cut off: Parquet must end with PAR1. Copy it again.")
+    most = current().most_rows(len(content))
     try:
         with _silent_stderr():
-            frame = pl.read_parquet(io.BytesIO(content))
+            stated = pl.scan_parquet(io.BytesIO(content)).select(pl.len()).collect().item()
+            frame = pl.read_parquet(io.BytesIO(content)) if stated <= most else None
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         panic = isinstance(error, pl.exceptions.PanicException)
         reason = "damaged within" if panic else str(error).strip().split("\n")[0]
         raise InputError(f"{path}: broken Parquet ({reason}). Export it again.") from error
+    if frame is None:
+        raise InputError(
+            f"{path}: {stated:,} rows in {len(content):,} bytes. {how_to_raise('rows', '1G')}"
+        )
     if frame.height == 0:
         raise InputError(f"{path}: the table has no rows. Add rows.")
     for name, dtype in frame.schema.items():
@@ -260,16 +269,20 @@ def csv_frame(path: Path, text: str, names: frozenset[str]) -> tuple[pl.DataFram
     first = text.split("\n", 1)[0]
     separator = next((s for s in "\t;" if s in first and "," not in first), ",")
     header, rows, lines = _scan(path, text, separator)
-    frame = pl.read_csv(
-        io.BytesIO(text.encode()),
-        has_header=False,
-        new_columns=header,
-        separator=separator,
-        infer_schema=False,
-    ).slice(1)
-    if frame.height != rows:
+    try:
+        frame = pl.read_csv(
+            io.BytesIO(text.encode()),
+            has_header=False,
+            new_columns=header,
+            separator=separator,
+            infer_schema=False,
+        ).slice(1)
+        height = f"{frame.height}"
+    except pl.exceptions.PolarsError:
+        height = "another number"
+    if height != f"{rows}":
         raise InputError(
-            f"{path}: {rows} rows or {frame.height}, depending on how quotes are read. Put "
+            f"{path}: {rows} rows or {height}, depending on how quotes are read. Put "
             'fields that hold quotes in quotes, and double the inner ones: "a ""b"" c".'
         )
     # Some columns at a time: a query per column is slow, one for all needs twice the
@@ -278,7 +291,7 @@ def csv_frame(path: Path, text: str, names: frozenset[str]) -> tuple[pl.DataFram
     while frame.width:
         some = frame.select(pl.nth(range(min(_COLUMNS, frame.width))))
         frame = frame.drop(some.columns)
-        some = some.with_columns(pl.all().str.strip_chars().replace("", None))
+        some = some.with_columns(original_text(pl.all()).str.strip_chars().replace("", None))
         # "007" is text, not a number.
         codes = some.select(pl.all().str.contains(_LEADING_ZERO).any()).row(0, named=True)
         columns += [c if c.name in names or codes[c.name] else _typed(c) for c in some]
@@ -318,7 +331,7 @@ def _lines(text: str) -> Iterator[str]:
 
 def _header(path: Path, fields: list[str]) -> list[str]:
     # Columns of row labels from other tools have no name.
-    header = [field.strip() or f"column_{i}" for i, field in enumerate(fields, start=1)]
+    header = [original(f).strip() or f"column_{i}" for i, f in enumerate(fields, start=1)]
     if double := doubles(header):
         raise InputError(
             f"{path}: line 1: the header names {', '.join(map(repr, double))} more than once. "

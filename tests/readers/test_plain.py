@@ -262,7 +262,7 @@ BAD_TEXT = [
     ("a.csv", "predicted,measured,unit\n1,2,ms\n1,2,us\n", r"mixed units: 'ms' and 'us' .* line 3"),
     ("a.csv", "dévice,predicted\nA,1\n".encode("latin-1"), r"line 1: byte 0xe9 is not UTF-8"),
     ("a.csv", b"\xef\xbb\xbfa,b\n\xff,1\n", r"line 2: byte 0xff is not UTF-8. Save the file as"),
-    ("a.csv", CSV.encode("utf-16"), r" text in UTF-16, not UTF-8. Save it as UTF-8"),
+    ("a.csv", CSV.encode("utf-16")[:-1], r" not text in UTF-16 \(truncated data\)"),
     ("a.csv", b"predicted,measured\n1,\x00\n", r"line 2: a zero byte, so this is not a text file"),
     ("a.csv.gz", gzip.compress(CSV.encode() * 99, mtime=0)[:60], r"broken gzip .* may be cut off"),
     ("a.parquet", CSV, r"not Parquet: it does not begin with PAR1"),

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers.core import ingest as _processes
 from errcomp.readers.core import ingest as ingesting
+from errcomp.readers.core import parallel as _processes
 from errcomp.readers.core import registry
-from errcomp.readers.core.ingest import Along, File, ingest, processes_for, read_files
+from errcomp.readers.core.ingest import ingest
 from errcomp.readers.core.output import Output, Skipped, output
+from errcomp.readers.core.parallel import Along, File, processes_for, read_files
 from errcomp.readers.core.registry import Format
 from errcomp.readers.core.source import Source
 from errcomp.results import Dropped
@@ -145,11 +146,10 @@ def test_the_same_as_one_after_the_other(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_process_that_is_ended(
     tmp_path: Path, stand_in: list[_processes._Child], kind: str, message: str
 ) -> None:
-    path = folder(tmp_path, a="A", b=kind, c="C")
-    with pytest.raises(
-        InputError, match=rf"in/b: the process that read it was killed \({message}\)"
-    ):
-        ingest(path)
+    # The others are read: here the stand-in answers that each is skipped.
+    message = rf"a: A; b: the process that read it was killed \({message}\)\. Load .*; c: C$"
+    with pytest.raises(InputError, match=message):
+        ingest(folder(tmp_path, a="A", b=kind, c="C"))
     assert [child.process.returncode is None for child in stand_in] == [False, False]
 
 

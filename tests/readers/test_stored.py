@@ -68,9 +68,7 @@ def _the_same_day(monkeypatch: pytest.MonkeyPatch) -> None:
         def now(cls, tz: datetime.tzinfo | None = None) -> Clock:
             return cls(2026, 1, 31, tzinfo=tz)
 
-    monkeypatch.setattr(
-        chakra, "datetime", SimpleNamespace(datetime=Clock, UTC=datetime.UTC)
-    )
+    monkeypatch.setattr(chakra, "datetime", SimpleNamespace(datetime=Clock, UTC=datetime.UTC))
 
 
 @pytest.mark.parametrize("name", sorted(path.name for path in FIXTURES.iterdir()))

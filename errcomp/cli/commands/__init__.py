@@ -24,3 +24,6 @@ ORDER = (
     "doctor",
     "completion",
 )
+
+#: Commands that read no files of the user, to whose size limits apply.
+WITHOUT_FILES = ("completion", "datasets", "doctor", "readers", "replicate")

@@ -8,11 +8,14 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
 
 from errcomp.errors import ErrcompError, InputError, describe_names, offer
 from errcomp.readers.core.output import Output, Rows, output
-from errcomp.readers.core.source import Source
+from errcomp.readers.core.source import Source, unended
+from errcomp.readers.core.values import DamagedError
+from errcomp.system.limits import TookTooLongError, current, how_to_raise, timed
 
 __all__ = [
     "ENTRY_POINTS",
@@ -357,6 +360,10 @@ def read_source(source: Source, among: Sequence[Format] | None = None) -> Output
     return _read(source, possible[0])
 
 
+class UnforeseenError(InputError):
+    """A reader stopped at content that it does not foresee: an error of the reader."""
+
+
 def _read(source: Source, chosen: Format) -> Output:
     if chosen.read is None:
         described = f"is {chosen.files} of {chosen.tool}"
@@ -368,11 +375,35 @@ def _read(source: Source, chosen: Format) -> Output:
             )
         raise source.error(f"{described}, which cannot be read. {chosen.limits}")
     try:
-        return _with_reference(chosen.read(source), chosen)
+        with timed(most := current().most_seconds(_size(source.path))):
+            found = _with_reference(chosen.read(source), chosen)
     except (ErrcompError, MemoryError):
         raise
     except RecursionError:
         raise source.error("nested too deeply. The file may be damaged.") from None
+    except DamagedError as error:
+        raise source.error(f"{error}. The file may be damaged: copy it again.") from None
+    except TookTooLongError:
+        raise source.error(
+            f"not read after {most:.0f} s. It may be damaged, or made to do harm. "
+            f"{how_to_raise('seconds', '600')}"
+        ) from None
+    except Exception as error:
+        # One file of many, and one line for the user; the chain of errors shows where.
+        raise UnforeseenError(
+            f"{source.name}: the reader of {chosen.name} stopped at something unforeseen "
+            f"({type(error).__name__}: {str(error)[:200]}). The file may be damaged: copy it "
+            "again. If it is whole, please report this."
+        ) from error
+    ends = [unended(one.path.name) for one in (source, *source.siblings) if one.unended]
+    return replace(found, notes=tuple(dict.fromkeys((*found.notes, *ends)))) if ends else found
+
+
+def _size(path: Path) -> int:
+    """Return the bytes of a file, or of the files of a folder."""
+    if not path.is_dir():
+        return path.stat().st_size
+    return sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
 
 
 def _with_reference(result: Output, chosen: Format) -> Output:

@@ -8,16 +8,17 @@ import io
 import re
 import zlib
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, Literal, TypeVar, cast, get_args, overload
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast, overload
 
 from errcomp.errors import InputError
 from errcomp.readers.core.sheet import Sheet, sheet_of
-from errcomp.system.strict_json import loads
+from errcomp.system.limits import current, how_to_raise
+from errcomp.system.strict_json import DoubledNameError, loads_text, refuse_doubles
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -25,27 +26,18 @@ if TYPE_CHECKING:
 __all__ = ["Source"]
 
 T = TypeVar("T")
-_GZIP = b"\x1f\x8b"
-_BOM = b"\xef\xbb\xbf"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+GZIP = b"\x1f\x8b"
+BOM = b"\xef\xbb\xbf"
+UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BLANK = " \t\n\r\v\f"
 _HEAD = 1 << 16
+LINE_ENDS = "\n\r"
+#: How whole JSON and XML begin and end.
+_BRACKETS = {"{": "}", "[": "]", "<": ">"}
 #: Large files are decoded in blocks of this many bytes.
 _BLOCK = 1 << 20
-#: Repetitive logs compress to a hundredth, bombs to a thousandth.
-_RATIO, _FREE = 200, 1 << 26
 #: Text after a string in JSON if it is a name.
 _TOKEN = re.compile(rb'"((?:[^"\\]|\\.)*)"\s*(:?)|[{}\[\]]', re.DOTALL)
-
-
-# Unreadable files, and the formats of tables of pairs.
-
-Format = Literal["csv", "parquet", "jsonl", "json"]
-FILE_FORMATS: tuple[str, ...] = get_args(Format)
-_PARQUET = b"PAR1"
-#: A header may also begin with a bracket: "[ms] predicted,measured".
-_LIST, _OBJECT = re.compile(rb"\[\s*([\[{\]]|$)"), re.compile(rb"\{\s*([\"}]|$)")
-_WEB_PAGE = re.compile(rb"<(!doctype|html)", re.IGNORECASE)
 
 
 @contextmanager
@@ -62,80 +54,30 @@ def files_readable() -> Iterator[None]:
         ) from error
 
 
-def load_bytes(path: Path) -> bytes:
-    """Read a file, decompressed if it is gzip."""
-    try:
-        content = path.read_bytes()
-    except IsADirectoryError as error:
-        raise InputError(
-            f"{path}: is a folder, not a file of pairs. Name one of its files."
-        ) from error
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: no such file. Check the path.") from error
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
-    except ValueError as error:  # a zero byte in the name
-        raise InputError(f"{str(path)!r}: no such file ({error}).") from error
-    if content.startswith(_GZIP):
-        with Source(path).open() as file:
-            content = file.read()
-    if not content.strip():
-        raise InputError(f"{path}: the file is empty. It needs a header and at least one row.")
-    return content
+def refuse_special(path: Path, name: str = "") -> None:
+    """Refuse a pipe, a device or a socket, which may have no end.
 
-
-def detect(path: Path, content: bytes) -> Format:
-    """Recognise the format by content; the name decides if the content fits two."""
-    suffixes = {suffix.lower() for suffix in path.suffixes}
-    if content.startswith(_PARQUET):
-        return "parquet"
-    if suffixes & {".parquet", ".pq"}:
+    Raises
+    ------
+    InputError
+        It exists, and is neither an ordinary file nor a folder.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(
-            f"{path}: not Parquet: it does not begin with PAR1. Rename it, or export it again."
+            f"{name or path}: a pipe or a device, not a file. Write its content to a file first."
         )
-    start = content.removeprefix(_BOM).lstrip()
-    if _WEB_PAGE.match(start):
-        raise InputError(f"{path}: a web page, not a table. Download the file itself.")
-    if _LIST.match(start):
-        return "json"
-    if _OBJECT.match(start):
-        lines = start.splitlines()
-        alone = len(lines) == 1 and not suffixes & {".jsonl", ".ndjson"}
-        return "jsonl" if _is_record(lines[0], with_rows=not alone) else "json"
-    if suffixes & {".jsonl", ".ndjson"}:
-        return "jsonl"
-    return "json" if ".json" in suffixes else "csv"
 
 
-def decode(path: Path, content: bytes) -> str:
-    """Decode UTF-8 text, without a byte-order mark and without trailing blank lines."""
-    if content.startswith(_UTF16):
-        raise InputError(f"{path}: text in UTF-16, not UTF-8. Save it as UTF-8.")
-    if b"\x00" in content:
-        line = content[: content.index(b"\x00")].count(b"\n") + 1
-        raise InputError(
-            f"{path}: line {line}: a zero byte, so this is not a text file. Give a CSV, Parquet, "
-            "JSON or JSON lines file."
-        )
-    content = content.removeprefix(_BOM)
-    try:
-        text = content.decode("utf-8")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise InputError(
-            f"{path}: line {line}: byte 0x{content[error.start]:02x} is not UTF-8. Save the file "
-            "as UTF-8."
-        ) from error
-    return text.rstrip("\r\n \t") + "\n"
+def unended(name: str) -> str:
+    """Return what to say of a file whose last line has no line end.
 
-
-def _is_record(line: bytes, *, with_rows: bool) -> bool:
-    """Is this line a complete object; with ``rows`` it may be a whole JSON file."""
-    try:
-        record = loads(line)
-    except ValueError:
-        return False
-    return isinstance(record, dict) and (with_rows or "rows" not in record)
+    Examples
+    --------
+    >>> unended("run.log")
+    'The last line of run.log has no line end. If the file was cut off, its last value is wrong.'
+    """
+    why = "If the file was cut off, its last value is wrong."
+    return f"The last line of {name} has no line end. {why}"
 
 
 class Source:
@@ -154,6 +96,9 @@ class Source:
     ----------
     path : Path
     name : str
+    unended : bool
+        Whether the last line of the text, once read, has no line end: the file may have been cut
+        off within that line. False for text that ends in a bracket, such as JSON.
 
     Examples
     --------
@@ -167,6 +112,8 @@ class Source:
     def __init__(self, path: str | PathLike[str], *, name: str | None = None) -> None:
         self.path = Path(path)
         self.name = str(path) if name is None else name
+        self.unended = False
+        self.siblings: list[Source] = []
 
     def __repr__(self) -> str:
         return f"Source({self.name!r})"
@@ -187,8 +134,8 @@ class Source:
         Raises
         ------
         InputError
-            The file is missing or unreadable. Reading on raises it if gzip is broken, or unpacks to
-            far more than files of measurements do.
+            The file is missing or unreadable, or a pipe or a device. Reading on raises it if gzip
+            is broken, or unpacks to far more than files of measurements do.
 
         Examples
         --------
@@ -200,8 +147,9 @@ class Source:
         b'12 ms'
         """
         with files_readable():
+            refuse_special(self.path, self.name)
             file = self.path.open("rb")
-            packed = file.read(2) == _GZIP
+            packed = file.read(2) == GZIP
             file.seek(0)
         if not packed:
             return file
@@ -212,15 +160,15 @@ class Source:
         """The first 64 KiB, decompressed, without byte-order mark; UTF-16 as UTF-8."""
         with self.open() as file:
             head = file.read(_HEAD)
-        if head.startswith(_UTF16):
+        if head.startswith(UTF16):
             return head[: len(head) // 2 * 2].decode("utf-16", "replace").encode()
-        return head.removeprefix(_BOM)
+        return head.removeprefix(BOM)
 
     @cached_property
     def head_lines(self) -> tuple[str, ...]:
         """The complete lines of the head; bytes that are not text are replaced."""
         lines = self.head.decode("utf-8", "replace").splitlines()
-        return tuple(lines[:-1] if len(self.head) >= _HEAD - len(_BOM) else lines)
+        return tuple(lines[:-1] if len(self.head) >= _HEAD - len(BOM) else lines)
 
     @cached_property
     def header(self) -> tuple[str, ...]:
@@ -310,10 +258,10 @@ class Source:
 
     def _decoded(self) -> Iterator[str]:
         """Yield the text block by block."""
-        line, blank = 1, True
+        line, blank, first, begin, last = 1, True, "", "", "\n"
         with self.open() as file, files_readable():
             block = file.read(_BLOCK)
-            name = "utf-16" if block.startswith(_UTF16) else "utf-8-sig"
+            name = "utf-16" if block.startswith(UTF16) else "utf-8-sig"
             ends = io.IncrementalNewlineDecoder(codecs.getincrementaldecoder(name)(), True)
             while True:
                 try:
@@ -331,13 +279,19 @@ class Source:
                         line=line + text.count("\n", 0, at),
                     )
                 blank = blank and not text.strip(_BLANK)
+                first, last = first or text.lstrip()[:1], text[-1:] or last
+                at = text.rfind("\n") + 1
+                begin = text[at : at + 1] if at else begin or text[:1]
+                line += text.count("\n")
                 yield text
                 if not block:
                     break
-                line += text.count("\n")
                 block = file.read(_BLOCK)
         if blank:
             raise self._empty()
+        # Whole JSON and XML end in a bracket; of JSON lines, each does.
+        alone = line == 1 or first != "{" or begin != "{"
+        self.unended = last not in LINE_ENDS and not (alone and _BRACKETS.get(first) == last)
 
     def _pieces(self) -> Iterator[str]:
         """Yield blocks of whole lines, without blank lines at the end of the file."""
@@ -376,7 +330,7 @@ class Source:
         """
         text = self.text
         try:
-            return loads(text)
+            return loads_text(text)
         except ValueError as error:
             line = getattr(error, "lineno", None)
             reason = getattr(error, "msg", str(error))
@@ -384,7 +338,9 @@ class Source:
                 f"not valid JSON ({reason}). It may be cut off: copy it again.", line=line
             ) from None
 
-    def json_as(self, kind: type[T], writer: str) -> T:
+    def json_as(
+        self, kind: type[T], writer: str, decoded: Callable[[T], Mapping[str, int]] | None = None
+    ) -> T:
         """Parse the whole file as JSON of a known form.
 
         Parameters
@@ -393,11 +349,13 @@ class Source:
             A structure of msgspec: only its fields are decoded.
         writer : str
             Tool that writes such files, for the message.
+        decoded : callable, optional
+            Returns how many values were decoded of each name that no object may hold twice.
 
         Raises
         ------
         InputError
-            It is not valid JSON, or has another form.
+            It is not valid JSON, has another form, or an object holds a name twice.
 
         Examples
         --------
@@ -411,8 +369,14 @@ class Source:
         """
         import msgspec
 
+        text = self.text
         try:
-            return msgspec.json.decode(self.text, type=kind)
+            found = msgspec.json.decode(text, type=kind)
+            if decoded is not None:
+                refuse_doubles(text, decoded(found))
+            return found
+        except DoubledNameError as error:
+            raise self.error(f"{error}. Copy the file again.") from None
         except msgspec.ValidationError as error:
             raise self.error(
                 f"not in the form that {writer} writes ({error}). Copy it again."
@@ -444,7 +408,7 @@ class Source:
             if not line.strip() or (comment and line.startswith(comment)):
                 continue
             try:
-                yield number, loads(line)
+                yield number, loads_text(line)
             except ValueError as error:
                 reason = getattr(error, "msg", str(error))
                 raise self.error(
@@ -522,7 +486,9 @@ class Source:
         if not path.is_file():
             return None
         shown = self.name.removesuffix(self.path.name) + name
-        return Source(path, name=shown)
+        found = Source(path, name=shown)
+        self.siblings.append(found)
+        return found
 
 
 class _Unpacked(io.RawIOBase):
@@ -545,11 +511,10 @@ class _Unpacked(io.RawIOBase):
             ) from None
         self._done += len(data)
         # By the bytes read up to here: a bomb is met where it begins, not when memory is full.
-        if self._done > max(_FREE, _RATIO * self._file.tell()):
+        if self._done > current().most_unpacked(self._file.tell()):
             raise self._source.error(
-                f"its gzip data unpack to more than {_RATIO} times the compressed size, "
-                f"{self._done >> 20} MiB so far. If that is expected, unpack the file yourself and "
-                "give the result."
+                f"its gzip data unpack to far more than its size, {self._done >> 20} MiB so far. "
+                f"{how_to_raise('unpacked', '4GB')}"
             )
         buffer[: len(data)] = data
         return len(data)

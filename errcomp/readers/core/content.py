@@ -1,0 +1,125 @@
+"""The bytes of a table that people wrote: loaded, decoded, and its format recognised."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Literal, get_args
+
+from errcomp.errors import InputError
+from errcomp.readers.core.source import (
+    BOM,
+    GZIP,
+    LINE_ENDS,
+    UTF16,
+    Source,
+    files_readable,
+    refuse_special,
+    unended,
+)
+from errcomp.system.strict_json import loads
+
+Format = Literal["csv", "parquet", "jsonl", "json"]
+FILE_FORMATS: tuple[str, ...] = get_args(Format)
+_PARQUET = b"PAR1"
+#: A header may also begin with a bracket: "[ms] predicted,measured".
+_LIST, _OBJECT = re.compile(rb"\[\s*([\[{\]]|$)"), re.compile(rb"\{\s*([\"}]|$)")
+_WEB_PAGE = re.compile(rb"<(!doctype|html)", re.IGNORECASE)
+
+
+def load_bytes(path: Path) -> bytes:
+    """Read a file, decompressed if it is gzip, and in UTF-8 if it is UTF-16."""
+    try:
+        refuse_special(path)
+        content = path.read_bytes()
+    except IsADirectoryError as error:
+        raise InputError(
+            f"{path}: is a folder, not a file of pairs. Name one of its files."
+        ) from error
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: no such file. Check the path.") from error
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
+    except ValueError as error:  # a zero byte in the name
+        raise InputError(f"{str(path)!r}: no such file ({error}).") from error
+    if content.startswith(GZIP):
+        with Source(path).open() as file:
+            content = file.read()
+    if content.startswith(UTF16):
+        try:
+            content = content.decode("utf-16").encode()
+        except UnicodeDecodeError as error:
+            raise InputError(
+                f"{path}: not text in UTF-16 ({error.reason}). Copy it again."
+            ) from None
+    if not content.strip():
+        raise InputError(f"{path}: the file is empty. It needs a header and at least one row.")
+    return content
+
+
+def notes_on(path: Path) -> tuple[str, ...]:
+    """Return a note if a table may have been cut off within its last line.
+
+    Gzip and Parquet cannot be: reading them would fail.
+    """
+    with files_readable(), path.open("rb") as file:
+        start = file.read(len(_PARQUET))
+        if not start or start.startswith((GZIP, _PARQUET, *UTF16)):
+            return ()
+        file.seek(-1, os.SEEK_END)
+        # Of JSON, what is cut off is refused.
+        whole = start.lstrip()[:1] in (b"{", b"[") or file.read(1).decode("latin-1") in LINE_ENDS
+        return () if whole else (unended(path.name),)
+
+
+def detect(path: Path, content: bytes) -> Format:
+    """Recognise the format by content; the name decides if the content fits two."""
+    suffixes = {suffix.lower() for suffix in path.suffixes}
+    if content.startswith(_PARQUET):
+        return "parquet"
+    if suffixes & {".parquet", ".pq"}:
+        raise InputError(
+            f"{path}: not Parquet: it does not begin with PAR1. Rename it, or export it again."
+        )
+    start = content.removeprefix(BOM).lstrip()
+    if _WEB_PAGE.match(start):
+        raise InputError(f"{path}: a web page, not a table. Download the file itself.")
+    if _LIST.match(start):
+        return "json"
+    if _OBJECT.match(start):
+        lines = start.splitlines()
+        alone = len(lines) == 1 and not suffixes & {".jsonl", ".ndjson"}
+        return "jsonl" if _is_record(lines[0], with_rows=not alone) else "json"
+    if suffixes & {".jsonl", ".ndjson"}:
+        return "jsonl"
+    return "json" if ".json" in suffixes else "csv"
+
+
+def decode(path: Path, content: bytes) -> str:
+    """Decode UTF-8 text, without a byte-order mark and without trailing blank lines."""
+    if b"\x00" in content:
+        line = content[: content.index(b"\x00")].count(b"\n") + 1
+        raise InputError(
+            f"{path}: line {line}: a zero byte, so this is not a text file. Give a CSV, Parquet, "
+            "JSON or JSON lines file."
+        )
+    content = content.removeprefix(BOM)
+    try:
+        text = content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise InputError(
+            f"{path}: line {line}: byte 0x{content[error.start]:02x} is not UTF-8. Save the file "
+            "as UTF-8."
+        ) from error
+    return text.rstrip("\r\n \t") + "\n"
+
+
+def _is_record(line: bytes, *, with_rows: bool) -> bool:
+    """Is this line a complete object; with ``rows`` it may be a whole JSON file."""
+    try:
+        record = loads(line)
+    except ValueError:
+        return False
+    return isinstance(record, dict) and (with_rows or "rows" not in record)
