@@ -113,6 +113,7 @@ public_modules = (
     "errcomp.readers.joining",
     "errcomp.readers.core.registry",
     "errcomp.readers.core.source",
+    "errcomp.system.limits",
     "errcomp.datasets",
     "errcomp.propagation.view.figures",
     "errcomp.claims.view.figures",

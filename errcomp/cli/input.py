@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, TypeVar
 
+from errcomp.cli.streams import tell
 from errcomp.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -226,7 +226,7 @@ def _pairs_in(path: Path, columns: dict[str, str], args: argparse.Namespace) -> 
         if not is_output(path, columns):
             pairs = read_pairs(path, columns=columns or None, unit=args.unit, zeros=args.zeros)
             for note in notes_on(path):
-                print(f"note: {note}", file=sys.stderr)
+                tell(f"note: {note}")
             return select(pairs, args.where)
         from errcomp.readers import read
 
@@ -236,7 +236,7 @@ def _pairs_in(path: Path, columns: dict[str, str], args: argparse.Namespace) -> 
             hint = f"To read only its Parquet files: '{path / '*.parquet'}' (quoted)."
             raise InputError(f"{error} {hint}") from None
         raise
-    print(content.report, file=sys.stderr)
+    tell(content.report)
     if args.where and not content.tables:
         # Level and quantity are chosen before the tables become one table of pairs.
         return content.of(**parse_where(args.where)).pairs

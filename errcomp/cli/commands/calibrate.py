@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -32,7 +31,7 @@ from errcomp.cli.output import (
     finish,
     parse_figures,
 )
-from errcomp.cli.streams import progress
+from errcomp.cli.streams import complain, progress
 from errcomp.errors import InputError, MissingExtraError
 from errcomp.report.model import report_of
 
@@ -321,7 +320,7 @@ def _warnings_told() -> Iterator[None]:
         warnings.simplefilter("always")
         yield
     for message in dict.fromkeys(str(warning.message) for warning in caught):
-        print(f"errcomp: warning: {' '.join(message.split())}", file=sys.stderr)
+        complain(f"warning: {' '.join(message.split())}")
 
 
 def _diagnostics(fitted: Composition) -> dict[str, Any] | None:

@@ -148,7 +148,8 @@ class Output(Content):
         lines += [f"skipped {skip.name}: {skip.reason}" for skip in shown]
         if len(self.skipped) > len(shown):
             lines.append(f"skipped {len(self.skipped) - len(shown):,} more files")
-        return "\n".join(lines)
+        # A name from a file may hold a line end.
+        return "\n".join(line.replace("\n", "\\n") for line in lines)
 
     def __getattr__(self, name: str) -> Any:
         """Answer as the table of pairs did, which `errcomp.read` returned of a file of pairs."""

@@ -69,7 +69,7 @@ def refuse_special(path: Path, name: str = "") -> None:
 
 
 def unended(name: str) -> str:
-    """Return what to say of a file whose last line has no line end.
+    """Return the note about a file whose last line has no line end.
 
     Examples
     --------

@@ -40,7 +40,7 @@ def digits(text: str) -> int:
     return int(text)
 
 
-#: What stands for digits in a pattern, with how often: ``\\d{1,9}``, ``[\\d.]+``, ``[0-9.]*``.
+#: Digits in a pattern, and how many: ``\\d{1,9}``, ``[\\d.]+``, ``[0-9.]*``.
 _DIGITS_IN_PATTERN = re.compile(r"(?:\\d|(?<!\\)\[[^][]*(?:\\d|0-9)[^][]*\])(?:[*+]|\{[\d,]+\})?")
 
 
