@@ -3,9 +3,10 @@
     python tests/fuzzing/fuzz.py --minutes 30              # `make fuzz MINUTES=30`
     python tests/fuzzing/fuzz.py --inputs 2000 --seed 7    # the same inputs each time
 
-It begins with the fixtures of all readers and with tables of people. What leads to an answer that
-was not seen before (another message, another note) is damaged further. What is found is made small
-and stored in build/fuzz; put it into tests/data/fuzz once it is mended.
+It begins with the fixtures of all readers, with tables of people, and with the corpus in
+tests/data/fuzz. What leads to an answer that was not seen before (another message, another note) is
+damaged further. What is found is made small and stored in build/fuzz; put it into the corpus once
+it is mended. `--grow 20` adds the smallest inputs with answers that no file there leads to.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ ROOT = Path(__file__).parents[2]
 FIXTURES = ROOT / "tests" / "data" / "readers"
 TABLES = Path(__file__).parent / "tables"
 FOUND = ROOT / "build" / "fuzz"
+#: Below format/case, ``17-sim.log`` stands in the place of the file sim.log of that fixture.
+CORPUS = ROOT / "tests" / "data" / "fuzz"
 #: What a file may take: seconds per MiB, but not less than this.
 SECONDS_PER_MIB = 5.0
 #: Inputs that led to new answers and are kept to be damaged further.
@@ -54,11 +57,17 @@ class Seed:
     folder: Path
     name: str
     kind: str = "output"
+    given: Path | None = None
 
     @property
     def content(self) -> bytes:
-        """The file itself."""
-        return (self.folder / self.name).read_bytes()
+        """The file itself, or what the corpus has in its place."""
+        return (self.given or self.folder / self.name).read_bytes()
+
+    @property
+    def place(self) -> str:
+        """Where its files in the corpus are."""
+        return f"{self.folder.parent.name}/{self.folder.name}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +102,7 @@ class Tally:
     inputs: int = 0
     refused: int = 0
     findings: list[Finding] = field(default_factory=list)
-    kinds: set[str] = field(default_factory=set)
+    kinds: dict[str, tuple[Seed, bytes]] = field(default_factory=dict)
     peak_mib: float = 0.0
 
 
@@ -104,8 +113,22 @@ def seeds() -> list[Seed]:
         for path in sorted(FIXTURES.rglob("*"))
         if path.is_file() and path.stat().st_size < 200_000 and path.suffix != ".pt"
     ]
+    kept = [
+        Seed(_home(path.parent), path.name.partition("-")[2], _kind(path), path)
+        for path in sorted(CORPUS.rglob("*"))
+        if path.is_file()
+    ]
     tables = [Seed(TABLES, path.name, path.name.partition(".")[0]) for path in TABLES.iterdir()]
-    return outputs + sorted(tables, key=lambda one: one.name)
+    return outputs + sorted(tables, key=lambda one: one.name) + kept
+
+
+def _home(folder: Path) -> Path:
+    return TABLES if folder.name == TABLES.name else FIXTURES / folder.relative_to(CORPUS)
+
+
+def _kind(path: Path) -> str:
+    name = path.name.partition("-")[2]
+    return name.partition(".")[0] if path.parent.name == TABLES.name else "output"
 
 
 class Hang(BaseException):
@@ -291,7 +314,7 @@ def fuzz(given: Sequence[Seed], seed: int, *, inputs: int = 0, seconds: float = 
                     known.add((where or f"{chosen.folder.parent.name} {mutant.how}", what[:40]))
                     tally.findings.append(Finding(what, where, target, mutant))
                 elif after.kind not in tally.kinds and len(mutant.content) < 100_000:
-                    tally.kinds.add(after.kind)
+                    tally.kinds[after.kind] = (target, mutant.content)
                     if len(kept) < _KEPT:
                         kept.append(mutant.content)
     tally.peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -335,6 +358,34 @@ def smaller(finding: Finding) -> Finding:
     )
 
 
+def grow(kinds: dict[str, tuple[Seed, bytes]], most: int) -> None:
+    """Add the smallest inputs with new answers to the corpus, made smaller if lines allow."""
+    known = {_answer(one, one.content).kind for one in seeds() if one.given is not None}
+    new = [(len(content), kind, seed, content) for kind, (seed, content) in kinds.items()]
+    number = len([path for path in CORPUS.rglob("*") if path.is_file()])
+    for _, kind, seed, content in sorted(new, key=lambda one: one[:2]):
+        if most <= 0 or kind in known or seed.name.startswith("packed"):
+            continue
+        known.add(kind)
+        lines = content.split(b"\n") if is_text(content) else []
+        at = 0
+        while at < len(lines) and len(lines) < 200:
+            fewer = lines[:at] + lines[at + 1 :]
+            if _answer(seed, b"\n".join(fewer)).kind == kind:
+                lines = fewer
+            else:
+                at += 1
+        folder = CORPUS / ("tables" if seed.kind != "output" else seed.place)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{number}-{seed.name}").write_bytes(b"\n".join(lines) if lines else content)
+        number, most = number + 1, most - 1
+
+
+def _answer(seed: Seed, content: bytes) -> Answer:
+    with beside(seed) as place:
+        return judged(seed, Mutant("", "any", content), Answer(), place)[0]
+
+
 def _work(job: tuple[int, float, int]) -> Tally:
     seed, seconds, inputs = job
     return fuzz(seeds(), seed, seconds=seconds, inputs=inputs)
@@ -346,6 +397,7 @@ def main() -> int:
     parser.add_argument("--minutes", type=float, default=0.0)
     parser.add_argument("--inputs", type=int, default=0, help="per process, instead of minutes")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 30))
+    parser.add_argument("--grow", type=int, default=0, help="inputs to add to the corpus")
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     args = parser.parse_args()
     begun = time.monotonic()
@@ -367,6 +419,7 @@ def main() -> int:
     )
     shutil.rmtree(FOUND, ignore_errors=True)
     FOUND.mkdir(parents=True)
+    grow({kind: one for tally in tallies for kind, one in tally.kinds.items()}, args.grow)
     for number, one in enumerate(found.values()):
         least = smaller(one)
         name = f"{number}-{one.seed.folder.parent.name}-{one.mutant.how}"

@@ -1,7 +1,7 @@
 """Ways to damage a file, each with what must hold of the result.
 
-A promise says what the reader owes: ``same``: the same rows; ``counted``: an error, a counted row, a
-note, or the same values; ``any``: an answer or an error, in time, and never a crash.
+A promise says what the reader owes: ``same``: the same rows; ``counted``: an error, a counted row,
+a note, or the same values; ``any``: an answer or an error, in time, and never a crash.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ def names_of_a_database(content: bytes, rng: random.Random) -> bytes:
             database.execute(_statement(database, rng))
             database.commit()
             return bytes(database.serialize())
-    except (sqlite3.Error, IndexError):  # damaged before
+    except (sqlite3.Error, IndexError, UnicodeDecodeError):  # damaged before
         return content
 
 
