@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from errcomp.codec import json_text, plain
 from errcomp.errors import InputError
@@ -75,15 +75,16 @@ def write_frame(path: Path, frame: pl.DataFrame) -> None:
     In CSV, text that a spreadsheet would run as a formula gets an apostrophe in front; errcomp
     removes it again when it reads a table.
     """
-    writers: dict[str, Callable[[Path], object]] = {
+    writers: dict[str, Callable[[IO[bytes]], object]] = {
         ".csv": lambda target: inert_frame(frame).write_csv(target),
         ".parquet": frame.write_parquet,
-        ".json": frame.write_json,
-        ".jsonl": frame.write_ndjson,
+        # As text: on a full disk, Polars leaves a part of the file and says nothing.
+        ".json": lambda target: target.write(frame.write_json().encode()),
+        ".jsonl": lambda target: target.write(frame.write_ndjson().encode()),
     }
     check_suffix(path, tuple(writers))
-    with replacing(path) as temporary:
-        writers[path.suffix.lower()](temporary)
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        writers[path.suffix.lower()](file)
 
 
 def check_suffix(path: Path, suffixes: Sequence[str]) -> None:

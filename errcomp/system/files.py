@@ -1,15 +1,20 @@
-"""Write files and folders whole or not at all; never replace a folder with files of others."""
+"""Write files and folders whole or not at all; never replace a folder with files of others.
+
+What is written reaches the disk before it takes its name, so that after a crash or a loss of power
+there is the old file or the new one. After SIGKILL a temporary file may be left.
+"""
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import os
 import secrets
 import shutil
 import stat
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
@@ -34,28 +39,63 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     check_target(path)
     path = path.resolve() if path.is_symlink() else path
-    try:
+    waiting, deferred = _WAITING.get(), False
+    with _told(path):
         # The target's name may be as long as a file name can be: take only its beginning.
         handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:_BEGINNING]}.")
-        mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
-    os.close(handle)
-    temporary, waiting = Path(name), _WAITING.get()
-    deferred = False
+        temporary = Path(name)
+        try:
+            os.close(handle)
+            mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
+            yield temporary
+            temporary.chmod(mode)
+            _to_disk(temporary)
+            if waiting is None:
+                temporary.replace(path)
+                _names_to_disk(path.parent)
+            else:
+                waiting.append((temporary, path))
+                deferred = True
+        finally:
+            if not deferred:
+                temporary.unlink(missing_ok=True)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Convert errors of writing to ``InputError``: those of the system, and of Polars."""
     try:
-        yield temporary
-        temporary.chmod(mode)
-        if waiting is None:
-            temporary.replace(path)
-        else:
-            waiting.append((temporary, path))
-            deferred = True
+        yield
     except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+        raise _refusal(path, error) from error
+    except Exception as error:
+        # Polars has its own error for a full disk. It is not imported here.
+        if not type(error).__module__.startswith("polars"):
+            raise
+        raise _refusal(path, error) from error
+
+
+def _refusal(path: Path, error: Exception) -> InputError:
+    reason = getattr(error, "strerror", None) or str(error).partition("\n")[0][:200]
+    return InputError(
+        f"{path}: cannot be written ({reason}). Check the disk and its permissions, or write "
+        "elsewhere."
+    )
+
+
+def _to_disk(path: Path) -> None:
+    """Wait until the content of a file is on the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
     finally:
-        if not deferred:
-            temporary.unlink(missing_ok=True)
+        os.close(handle)
+
+
+def _names_to_disk(folder: Path) -> None:
+    """Wait until the names of a folder are on the disk, where the system can."""
+    with suppress(OSError):
+        _to_disk(folder)
 
 
 @contextmanager
@@ -71,15 +111,47 @@ def together() -> Iterator[None]:
     token = _WAITING.set(waiting)
     try:
         yield
-        for temporary, path in waiting:
-            try:
-                temporary.replace(path)
-            except OSError as error:
-                raise InputError(f"{path}: cannot be written ({error.strerror})") from error
+        _move_all(waiting)
     finally:
         _WAITING.reset(token)
         for temporary, _ in waiting:
             temporary.unlink(missing_ok=True)
+
+
+def _move_all(waiting: Sequence[tuple[Path, Path]]) -> None:
+    """Give files their names; if one cannot get it, put those back that were replaced."""
+    moved: list[tuple[Path, Path | None]] = []
+    try:
+        for temporary, path in waiting:
+            with _told(path):
+                moved.append((path, _second_name(path)))
+                temporary.replace(path)
+    except BaseException:
+        for path, old in reversed(moved):
+            with suppress(OSError):
+                if old is None:
+                    path.unlink(missing_ok=True)
+                else:
+                    old.replace(path)
+        raise
+    finally:
+        for _, old in moved:
+            if old is not None:
+                old.unlink(missing_ok=True)
+    for folder in {path.parent for _, path in waiting}:
+        _names_to_disk(folder)
+
+
+def _second_name(path: Path) -> Path | None:
+    """Give a file that will be replaced a second name, or copy it; None if there is none."""
+    if not path.exists():
+        return None
+    second = path.with_name(f".{path.name[:_BEGINNING]}.{secrets.token_hex(4)}.old")
+    try:
+        os.link(path, second)
+    except OSError:  # a file system without links
+        shutil.copy2(path, second)
+    return second
 
 
 def check_target(path: Path) -> None:
@@ -137,17 +209,25 @@ def replacing_folder(path: Path) -> Iterator[Path]:
         raise InputError(f"{path} is the current folder, which cannot be replaced; name another")
     # Not a folder of tempfile, which only its owner could read.
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
-    try:
+    with _told(path):
+        _restore(target)
         temporary.mkdir()
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
-    try:
-        yield temporary
-        _swap(temporary, target)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written ({error.strerror})") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        try:
+            yield temporary
+            for file in (*temporary.rglob("*"), temporary):
+                _to_disk(file)
+            _swap(temporary, target)
+            _names_to_disk(target.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _restore(target: Path) -> None:
+    """Put a folder back that was killed while it was replaced, between its two renames."""
+    if not target.exists():
+        left = sorted(target.parent.glob(f".{glob.escape(target.name)}.????????.old"))
+        if len(left) == 1:
+            left[0].rename(target)
 
 
 def check_free(path: Path, heading: str) -> None:
@@ -230,4 +310,4 @@ def _swap(new: Path, target: Path) -> None:
     except BaseException:
         old.rename(target)
         raise
-    shutil.rmtree(old)
+    shutil.rmtree(old, ignore_errors=True)

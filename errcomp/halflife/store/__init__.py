@@ -37,6 +37,7 @@ from errcomp.halflife.store.frames import (
 )
 from errcomp.readers.history import read
 from errcomp.system.files import replacing
+from errcomp.system.formulas import inert_frame
 from errcomp.tables import History
 from errcomp.tables.columns import status_ok
 from errcomp.tables.frames import to_eager
@@ -311,11 +312,11 @@ class HistoryStore:
         if target.exists() and self._place.path is not None and target.samefile(self._place.path):
             raise InputError(f"{target} is the store itself. Name another file.")
         frame = self._frame(name)
-        with replacing(target) as temporary:
+        with replacing(target) as temporary, temporary.open("wb") as file:
             if target.suffix.lower() == ".csv":
-                frame.write_csv(temporary, datetime_format="%Y-%m-%dT%H:%M:%SZ")
+                inert_frame(frame).write_csv(file, datetime_format="%Y-%m-%dT%H:%M:%SZ")
             else:
-                frame.write_parquet(temporary)
+                frame.write_parquet(file)
         return frame.height
 
     def import_file(
