@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from os import PathLike
 from typing import Any
+
+import numpy as np
 
 from errcomp.calibration.bands.conformal import GroupConformal
 from errcomp.calibration.design import LEVELS
@@ -22,12 +24,73 @@ from errcomp.calibration.modelfile import (
     read_model,
     write_model,
 )
+from errcomp.calibration.predictions import Predictions
 from errcomp.calibration.preparing import Preparation
 from errcomp.errors import InputError
+from errcomp.tables import Kernels
 
 #: Suffixes of the corrections' arrays: a class on a device, a class in a family, sizes.
 _NEVER_SEEN = ("_cell", "_cell_var", "_relative", "_relative_var", "_low", "_high")
 _LIBRARIES = ("errcomp", "numpy", "scipy")
+_REMEDY = "Fit the model again."
+#: Rounding may put ends of bands that are equal in the wrong order.
+_ROUNDING = 1e-9
+
+
+class LoadedModel(CompositionModel):
+    """A model from a file, where somebody may have written any numbers: it checks what it predicts.
+
+    A fit makes no such numbers, and no limit on each of them would do: their product overflows.
+    """
+
+    __slots__ = ()
+
+    def predict(self, kernels: Kernels | Any, *, estimator: str | None = None) -> Predictions:
+        """Predict as `CompositionModel.predict`, and check the predictions.
+
+        Raises
+        ------
+        InputError
+            Also where a prediction or an end of its band is not a positive number, or they are in
+            the wrong order.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> from errcomp.calibration import Composition
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "gpu.errcomp"
+        >>> save_model(Composition(estimators=()).fit(runs).model_, path, created="2025-01-31")
+        >>> load_model(path).predict(runs).predicted[:2].round(1).tolist()
+        [1.1, 2.2]
+        """
+        with sound_numbers():
+            found = super().predict(kernels, estimator=estimator)
+            ends = np.column_stack([found.low[:, ::-1], found.predicted, found.high])
+            parts = [part for part in found.parts.values() if not np.isfinite(part).all()]
+            fine = np.isfinite(ends).all() and (ends > 0).all() and not parts
+            if not fine or (np.diff(ends) < -_ROUNDING * ends[:, 1:]).any():
+                raise FloatingPointError("bands that are not positive numbers in order")
+        return found
+
+
+@contextmanager
+def sound_numbers() -> Iterator[None]:
+    """Refuse a model whose numbers overflow, or are divided by 0, where it predicts.
+
+    Raises
+    ------
+    InputError
+        They do.
+    """
+    try:
+        with np.errstate(over="raise", divide="raise", invalid="raise"):
+            yield
+    except FloatingPointError as error:
+        raise InputError(
+            f"the model has impossible numbers: they give {error}. Fit the model again."
+        ) from error
 
 
 def save_model(model: CompositionModel, path: str | PathLike[str], *, created: str) -> None:
@@ -134,11 +197,10 @@ def model_of(content: ModelContent, *, source: str = "model file") -> Compositio
     """
     try:
         return _model_of(content)
-    except (InputError, KeyError, TypeError, ValueError) as error:
+    except (InputError, KeyError, TypeError, ValueError, OverflowError) as error:
         problem = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise InputError(
-            f"{source}: the model cannot be restored: {problem}. Fit the model again."
-        ) from error
+        problem = problem.removesuffix(_REMEDY).rstrip(". ")
+        raise InputError(f"{source}: the model cannot be restored: {problem}. {_REMEDY}") from error
 
 
 def _model_of(content: ModelContent) -> CompositionModel:
@@ -154,13 +216,16 @@ def _model_of(content: ModelContent) -> CompositionModel:
         raise InputError(f"it lacks the fitted {', '.join(sorted(lacking))}")
     if not isinstance(training, Training):
         raise InputError("it lacks the runs of the fit")
+    stated = {f.name: (f.low, f.high) for f in content.features if f.low is not None}
+    if training.ranges != stated or "total_ms" not in stated:
+        raise InputError("the ranges of its features are not those of the runs of its fit")
     if correction is not None and not isinstance(correction, KernelCorrection):
         raise InputError("its kernel corrections are of another type")
     spread = float(extra["typical_spread"])
     if not 0 <= spread < math.inf:
         raise InputError(f"typical_spread {spread} is not a standard deviation")
     state = FeatureState.from_meta({**extra["state"], "task": content.task})
-    return CompositionModel(
+    return LoadedModel(
         preparation=Preparation(state, correction, spread),
         members=members,
         weights=_weights(extra["weights"], members, needed=STACK.name in names),

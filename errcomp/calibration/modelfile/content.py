@@ -148,7 +148,11 @@ class Member:
         >>> Member.of("global", model).restore().line.intercept
         0.2
         """
-        return portable(self.kind).from_arrays(dict(self.meta), dict(self.arrays))
+        try:
+            return portable(self.kind).from_arrays(dict(self.meta), dict(self.arrays))
+        except InputError as error:
+            # NumPy writes an array in several lines.
+            raise InputError(" ".join(str(error).split())) from error
 
 
 @dataclass(frozen=True, slots=True, eq=False)
