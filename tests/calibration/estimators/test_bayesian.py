@@ -224,7 +224,8 @@ class TestGraph:
 class TestPosterior:
     def test_groups_and_names(self, fitted):
         data = fitted.posterior_
-        assert set(data.groups()) == {
+        # A DataTree of ArviZ 1 has children, whose names `groups` lists with slashes.
+        assert set(getattr(data, "children", ()) or data.groups()) == {
             "posterior", "sample_stats", "log_likelihood", "observed_data"
         }  # fmt: skip
         posterior = data.posterior
@@ -289,7 +290,8 @@ class TestPrediction:
         x = np.array([[0.2, 0.05, 1.5, -1.0]])
         found = fitted.predict_quantiles(x, GRID, device=[device])[0]
         rng = np.random.default_rng(3)
-        p = fitted.posterior_.posterior.stack(sample=("chain", "draw"))
+        p = fitted.posterior_.posterior
+        p = (p.to_dataset() if hasattr(p, "to_dataset") else p).stack(sample=("chain", "draw"))
         each = {v: np.repeat(p[v].transpose("sample", ...).values, 400, axis=0) for v in p}
         n = len(each["sigma"])
         seen = runs()["X"]
@@ -447,17 +449,22 @@ class TestCompared:
 
     def test_loo(self, fitted):
         found = fitted.loo()
-        assert found.elpd_loo == pytest.approx(
+        # The later names are those of ArviZ 1.
+        elpd, each = (
+            (found.elpd_loo, found.loo_i) if hasattr(found, "loo_i") else (found.elpd, found.elpd_i)
+        )
+        assert elpd == pytest.approx(
             fitted.posterior_.log_likelihood.y.values.mean((0, 1)).sum(), rel=0.3
         )
-        assert len(found.loo_i) == 60
+        assert len(each) == 60
 
     def test_the_better_model_is_first(self, fitted):
         data = runs()
         plain = quick(varying=[]).fit(**data)
         table = fitted.compare({"no slopes": plain}, name="slopes")
         assert table.index.tolist() == ["slopes", "no slopes"]
-        assert table.elpd_diff.iloc[1] > 10
+        # ArviZ below 1 counts how much worse it is; ArviZ 1 subtracts the better one.
+        assert abs(table.elpd_diff.iloc[1]) > 10
 
     def test_refused(self, fitted):
         with pytest.raises(InputError, match="two models are named 'this'"):
@@ -710,11 +717,6 @@ class TestExtras:
         with pytest.raises(
             MissingExtraError, match=rf"Bayesian residual model needs {package}.*errcomp\[bayes\]"
         ):
-            quick().fit(**runs())
-
-    def test_arviz_of_another_kind(self, monkeypatch):
-        monkeypatch.setitem(sys.modules, "arviz", types.ModuleType("arviz"))
-        with pytest.raises(MissingExtraError, match="needs arviz < 1"):
             quick().fit(**runs())
 
     def test_without_scikit_learn(self, monkeypatch):

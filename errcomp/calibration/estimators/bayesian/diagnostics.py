@@ -41,15 +41,13 @@ def import_arviz() -> Any:
     Raises
     ------
     MissingExtraError
-        It is not installed, or version 1 or later, whose posteriors have another type.
+        It is not installed.
     """
     with quiet():
         try:
             import arviz
         except ImportError as error:
             raise MissingExtraError("arviz", "bayes", _PURPOSE) from error
-    if not hasattr(arviz, "InferenceData"):
-        raise MissingExtraError("arviz < 1", "bayes", _PURPOSE)
     return arviz
 
 

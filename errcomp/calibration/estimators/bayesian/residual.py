@@ -24,7 +24,6 @@ from errcomp.calibration.estimators.bayesian.diagnostics import (
     diagnose,
     enforce,
     import_arviz,
-    quiet,
     warn_of,
 )
 from errcomp.calibration.estimators.bayesian.hierarchical import (
@@ -51,6 +50,7 @@ from errcomp.calibration.estimators.bayesian.model import (
     prior_draws,
     sample_graph,
 )
+from errcomp.calibration.estimators.bayesian.posteriors import compared, posterior_of
 from errcomp.errors import InputError, MissingExtraError, describe_names
 
 if TYPE_CHECKING:
@@ -126,7 +126,7 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
     ----------
     portable_ : HierarchicalModel
         Predicts, and can be stored.
-    posterior_ : arviz.InferenceData
+    posterior_ : arviz.InferenceData, or xarray.DataTree with ArviZ 1
         Groups posterior, sample_stats, log_likelihood and observed_data.
     diagnostics_ : Diagnostics
     caveats_ : tuple of str
@@ -321,6 +321,7 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         -------
         pandas.DataFrame
             The result of ``arviz.compare``: best first, with differences and standard errors.
+            Differences of a worse model are positive with ArviZ below 1, negative with ArviZ 1.
 
         Raises
         ------
@@ -349,8 +350,7 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
                 f"{describe_names(different)} and {name} were fitted to different log-ratios, so "
                 "they cannot be compared. Fit all models to the same runs."
             )
-        with quiet():
-            return import_arviz().compare({n: m.posterior_ for n, m in models.items()}, ic="loo")
+        return compared({n: m.posterior_ for n, m in models.items()})
 
     def posterior_predictive(
         self,
@@ -569,18 +569,20 @@ class Posterior:
 
     def to_arviz(self, x: Floats, y: Floats) -> Any:
         """Return the posterior as an ArviZ object, with the log-likelihood of each run."""
-        az = import_arviz()
         everything = np.arange(self.sampled.stats["energy"].size)
         full = self._model(everything, np.random.default_rng(0))
         mu = full.location(x, device=self.device.of, model=self.model.of)
         density = np.asarray(stats.t.logpdf(y[:, None], full.draws["nu"], mu, full.draws["sigma"]))
         shape = (*self.sampled.stats["energy"].shape, len(y))
         coords = {axis: names for axes in self.axes.values() for axis, names in axes.items()}
-        return az.from_dict(
-            posterior=self.variables,
-            sample_stats=self.sampled.stats,
-            log_likelihood={"y": density.T.reshape(shape)},
-            observed_data={"y": y},
+        groups = {
+            "posterior": self.variables,
+            "sample_stats": self.sampled.stats,
+            "log_likelihood": {"y": density.T.reshape(shape)},
+            "observed_data": {"y": y},
+        }
+        return posterior_of(
+            groups,
             coords=coords,
             dims={**{name: list(axes) for name, axes in self.axes.items()}, "y": ["run"]},
         )
