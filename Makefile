@@ -1,8 +1,8 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
 #   make demo    environment, install, the main commands on embedded tables, and a page to look at
 #   make test    the same for the test suite
-.PHONY: demo test pages simulations engines install lint types docs site core coverage mutants watch benchmarks \
-    benchmarks-disk clean
+.PHONY: demo test pages simulations engines install lint types docs site core lowest coverage mutants watch \
+    benchmarks benchmarks-disk sbom clean
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,6 +11,8 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 RUN := $(VENV)/.run-installed
 DEV := $(VENV)/.dev-installed
 CORE := .venv-core
+LOWEST := .venv-lowest
+SBOM := .venv-sbom
 # One thread for each of the two workers: the numerics would otherwise fight over the cores. Compiled
 # files are kept, even where the environment says not to: many tests start errcomp as a command.
 SETTINGS := env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
@@ -82,6 +84,25 @@ core:
 	$(SETTINGS) $(CORE)/bin/pytest -p no:cacheprovider -q -n 2 \
 	    --dist worksteal --without-extras -m "$(SELECT)" tests --ignore=tests/docs
 
+# The lowest versions that pyproject.toml allows must do: a third environment, and the tests of what
+# reads files, holds tables, computes and stores. Old packages may warn of what newer ones will drop.
+# Left out is what depends on the version by itself: pictures and the class names of Matplotlib, keys
+# called "a.b" (DuckDB 2), a booster of xgboost 3.1, digits of SciPy's quantiles of Student t.
+LOWEST_TESTS := $(addprefix tests/,tables readers stats metrics drivers caveats halflife documents \
+    calibration/estimators calibration/modelfile cli/commands)
+LOWEST_LACKS := names_of_what_is_made_here or (test_on_random_rows_split_points and parameters3) \
+    or test_archived_files_predict or test_predicting_needs_numpy_and_scipy_only
+lowest:
+	$(PYTHON) -m venv $(LOWEST)
+	$(PYTHON) tools/lowest.py drivers figures calibration postgres jobs duckdb > $(LOWEST)/constraints.txt
+	$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install \
+	    -c $(LOWEST)/constraints.txt -e '.[drivers,figures,calibration,postgres,jobs,duckdb]' \
+	    pytest pytest-timeout pytest-xdist hypothesis mpmath jsonschema
+	$(SETTINGS) $(LOWEST)/bin/python -m pytest -p no:cacheprovider -q -n 2 --dist worksteal \
+	    --without-extras -W ignore::DeprecationWarning -k "not ($(LOWEST_LACKS))" \
+	    -m "not slow and not distributed and not mpl_image_compare" \
+	    $(LOWEST_TESTS) --ignore=tests/halflife/test_stored.py
+
 # Whether errcomp became slower: its own ratios, in its own history, through its own gate.
 watch: $(DEV)
 	$(BIN)/python benchmarks/watch.py
@@ -95,6 +116,16 @@ benchmarks-disk: $(DEV)
 	$(BIN)/python benchmarks/bench_grouped_disk.py
 	$(BIN)/python benchmarks/page.py
 
+# What errcomp is made of, in the versions of constraints.txt: build/sbom.json, in CycloneDX's format.
+# The tool that lists them (Apache-2.0) has an environment of its own, apart from what it lists.
+sbom: $(DEV)
+	$(PYTHON) -m venv $(SBOM)
+	$(SBOM)/bin/python -m pip --disable-pip-version-check --quiet install cyclonedx-bom==7.5.0
+	mkdir -p build
+	$(SBOM)/bin/python -W ignore -m cyclonedx_py requirements constraints.txt --pyproject pyproject.toml \
+	    --mc-type library --output-reproducible --short-PURLs -o build/requirements.json
+	$(BIN)/python tools/sbom.py build/requirements.json > build/sbom.json
+
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
 
@@ -107,4 +138,4 @@ $(DEV): pyproject.toml constraints.txt | $(VENV)/bin/python
 	touch $@ $(RUN)
 
 clean:
-	rm -rf $(VENV) .venv-core* benchmarks/.peers .coverage* .mypy_cache .ruff_cache .hypothesis dist build
+	rm -rf $(VENV) .venv-core* $(LOWEST) $(SBOM) benchmarks/.peers .coverage* .mypy_cache .ruff_cache .hypothesis dist build

@@ -6,12 +6,15 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-SCRIPT = Path(__file__).resolve().parents[1] / ".ci" / "run"
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPT = ROOT / ".ci" / "run"
 #: Programs in the place of those that take long, or that a machine may lack.
 PROGRAMS = {
     "make": 'echo "make $*" >> calls; [ "$1" != "$FAILS" ]',
@@ -72,7 +75,8 @@ def test_all_parts_run_in_order_and_are_timed(ci: Run) -> None:
             "make engines",
             "make watch",
         ),
-        *("make simulations", "make core", "make core PYTHON=python3.12 CORE=.venv-core-3.12"),
+        *("make simulations", "make core", "make lowest"),
+        "make core PYTHON=python3.12 CORE=.venv-core-3.12",
     ]
     assert calls[-1] == "postgres stop"
     assert table["make core, Python 3.12"] == ""
@@ -87,3 +91,42 @@ def test_what_fails_ends_it_and_the_times_are_printed(ci: Run) -> None:
     assert calls[-2:] == ["make types", "postgres stop"]
     assert [(name, said) for name, said in table.items() if said] == [("make types", "failed")]
     assert list(table)[-2:] == ["make types", "all"]
+
+
+def names_in(lines: list[str]) -> set[str]:
+    """Return the names of the packages that requirements or constraints begin with."""
+    found = (re.match(r"[A-Za-z0-9._-]+", line) for line in lines)
+    return {re.sub(r"[-_.]+", "-", match[0]).lower() for match in found if match}
+
+
+def test_the_versions_of_all_dependencies_are_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"].values()
+    wanted = names_in([*project["dependencies"], *(line for lines in extras for line in lines)])
+    pinned = names_in((ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines())
+    assert wanted - {"errcomp"} <= pinned
+
+
+def test_there_is_a_target_for_the_list_of_components() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    recipe = r"^sbom: .*\n(\t.*\n)+?\t.*cyclonedx_py requirements constraints.txt"
+    assert re.search(recipe, makefile, re.M)
+    assert "> build/sbom.json" in makefile
+
+
+@pytest.mark.core
+def test_the_lowest_versions_are_those_that_pyproject_states() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools" / "lowest.py", "calibration", "postgres"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    lines = done.stdout.splitlines()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    stated = next(line for line in project["dependencies"] if line.startswith("numpy"))
+    assert stated.replace(">=", "==") in lines
+    assert any(line.startswith("xgboost-cpu==") for line in lines)
+    # A part of a package at its lower bound has the version of the whole.
+    assert not any(line.startswith("psycopg-binary==") for line in lines)
+    assert len(names_in(lines)) == len(lines)

@@ -106,9 +106,11 @@ def rename(
 
     where = f"{source}: " if source else ""
     olds = {**{name: name for name in required}, **columns}
-    missing = [str(old) for old in olds.values() if old not in frame.columns]
+    # Not `frame.columns`: on a lazy frame some versions of Narwhals and Polars warn of its cost.
+    there = frame.collect_schema().names()
+    missing = [str(old) for old in olds.values() if old not in there]
     if missing:
-        theirs = [name for name in frame.columns if not name.startswith(MARK)]
+        theirs = [name for name in there if not name.startswith(MARK)]
         raise InputError(
             f"{where}missing column{'s' if len(missing) > 1 else ''} {', '.join(missing)}. "
             f"{offer('Columns found', theirs, wanted=missing[0])}. "
@@ -120,7 +122,7 @@ def rename(
             raise InputError(f"{where}{both} are both {old!r}. Name a different column for each.")
     news = {old: new for new, old in olds.items()}
     # A column that a renamed one collides with was not asked for: leave it out.
-    names = [name for name in frame.columns if name in news or name not in olds]
+    names = [name for name in there if name in news or name not in olds]
     return frame.select(nw.col(name).alias(news.get(name, name)) for name in names)
 
 

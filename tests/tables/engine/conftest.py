@@ -68,7 +68,7 @@ def to_engine(request: pytest.FixtureRequest) -> Callable[[str, pl.DataFrame], A
             return table.to_arrow()
         if engine == "DuckDB":
             duckdb = pytest.importorskip("duckdb")
-            return duckdb.connect().from_arrow(table.to_arrow())
+            return duckdb.from_arrow(table.to_arrow())
         if engine == "Dask":
             dataframe = pytest.importorskip("dask.dataframe")
             return dataframe.from_pandas(table.to_pandas(), npartitions=4)
