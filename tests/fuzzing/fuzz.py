@@ -67,7 +67,8 @@ class Seed:
     @property
     def place(self) -> str:
         """Where its files in the corpus are."""
-        return f"{self.folder.parent.name}/{self.folder.name}"
+        below = self.folder.is_relative_to(FIXTURES)
+        return self.folder.relative_to(FIXTURES).as_posix() if below else self.folder.name
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,9 +284,7 @@ def fuzz(given: Sequence[Seed], seed: int, *, inputs: int = 0, seconds: float = 
         chosen = rng.choice(given)
         with beside(chosen) as place:
             kept = [chosen.content]
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                before = _before(chosen, place)
+            before = _before(chosen, place)
             for _ in range(60):
                 if inputs and tally.inputs >= inputs:
                     break
@@ -375,7 +374,7 @@ def grow(kinds: dict[str, tuple[Seed, bytes]], most: int) -> None:
                 lines = fewer
             else:
                 at += 1
-        folder = CORPUS / ("tables" if seed.kind != "output" else seed.place)
+        folder = CORPUS / seed.place
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{number}-{seed.name}").write_bytes(b"\n".join(lines) if lines else content)
         number, most = number + 1, most - 1

@@ -289,8 +289,8 @@ class Source:
                 block = file.read(_BLOCK)
         if blank:
             raise self._empty()
-        # Whole JSON and XML end in a bracket; of JSON lines, each does.
-        alone = line == 1 or first != "{" or begin != "{"
+        # Whole JSON and XML end in a bracket; of JSON lines, and of some logs, each line does.
+        alone = line == 1 or begin != first
         self.unended = last not in LINE_ENDS and not (alone and _BRACKETS.get(first) == last)
 
     def _pieces(self) -> Iterator[str]:

@@ -152,7 +152,10 @@ def _energies(action: Mapping[str, Any]) -> list[tuple[dict[str, Any], Any]]:
 
 
 def _text(arguments: Any) -> str | None:
-    return json.dumps(arguments, sort_keys=True, default=str) if arguments else None
+    try:
+        return json.dumps(arguments, sort_keys=True, default=str) if arguments else None
+    except TypeError:  # names of several types have no order
+        return str(arguments)
 
 
 def _number(source: Source, value: Any, title: str) -> float | None:
