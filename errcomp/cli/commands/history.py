@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.cli.input import add_history_arguments, read_history
 from errcomp.cli.output import add_output_arguments, check_targets, emit
+from errcomp.cli.streams import say
 from errcomp.report import forms
 from errcomp.report.model import Column, Table, report_of
 
@@ -20,6 +21,7 @@ EXAMPLES = {
     "history": (
         "errcomp history add history.db validations.csv",
         "errcomp history list history.db",
+        "errcomp history check history.db",
     ),
     "history add": (
         "errcomp history add history.db validations.csv",
@@ -72,6 +74,15 @@ def build(parser: Parser) -> None:
     listing.add_argument("store", metavar="STORE", help=_STORE)
     add_output_arguments(listing)
     listing.set_defaults(run=_list)
+
+    check = actions.add_parser(
+        "check",
+        help="compare a store with its checksums: exit 1 if anything changed",
+        description="Compare each addition to a store with the checksum that was stored with it. "
+        "The exit code is 1 if anything is not as it was written.",
+    )
+    check.add_argument("store", metavar="STORE", help=_STORE)
+    check.set_defaults(run=_check)
 
     export = actions.add_parser(
         "export",
@@ -155,6 +166,28 @@ def _dates(row: Any) -> str:
     if row["first"] is None:
         return "-"
     return " – ".join(dict.fromkeys((row["first"][:10], row["last"][:10])))
+
+
+def _check(args: argparse.Namespace) -> None:
+    from errcomp.halflife.store import HistoryStore
+
+    with HistoryStore(args.store) as store:
+        found, shown = store.check(), store.shown
+    for one in found.differences:
+        addition = f", addition {one.addition}" if one.addition else ""
+        where = f"history {one.history}{addition}: " if one.history else ""
+        say(f"{shown}: {where}{one.what}")
+    n = f"{found.additions:,} addition{'' if found.additions == 1 else 's'}"
+    if found.ok:
+        say(f"{shown}: {n} with {_validations(found.validations)}, as they were written")
+    else:
+        args.exit_code = 1
+        say("Restore the store from a copy, or export what is right and add it to a new store.")
+    if found.unchecked:
+        say(
+            f"{_validations(found.unchecked)} without a checksum: an errcomp before 0.3, or "
+            "another program, added them."
+        )
 
 
 def _export(args: argparse.Namespace) -> None:

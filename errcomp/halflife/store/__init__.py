@@ -22,6 +22,7 @@ from sqlalchemy import Connection
 
 from errcomp.errors import InputError, describe_names
 from errcomp.halflife.store import database
+from errcomp.halflife.store.checksums import StoreCheck, compared, record
 from errcomp.halflife.store.database import locate
 from errcomp.halflife.store.frames import (
     SERIES,
@@ -279,6 +280,31 @@ class HistoryStore:
             rows = [] if connection is None else database.contents(connection)
         return tuple(StoredHistory(**row) for row in rows)
 
+    def check(self) -> StoreCheck:
+        """Compare the store with the checksums of its additions.
+
+        Returns
+        -------
+        StoreCheck
+            With what differs. For a file, the structure is checked as well.
+
+        Raises
+        ------
+        InputError
+            The store does not exist, or is so damaged that it cannot be read.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> store = HistoryStore(Path(tempfile.mkdtemp()) / "history.db")
+        >>> store.add({"version": ["1.0", "1.1"], "measured": [4.0, 2.0]}).n
+        2
+        >>> store.check()
+        StoreCheck(additions=1, validations=2, unchecked=0, differences=())
+        """
+        with self._reading() as connection:
+            return StoreCheck(0, 0, 0, ()) if connection is None else compared(connection)
+
     def export(self, path: str | PathLike[str], *, name: str = "default") -> int:
         """Write a history to a Parquet or CSV file, whole or not at all; return its rows.
 
@@ -452,6 +478,7 @@ def write(
         *VALUES,
     )
     _insert(connection, database.validation, complete)
+    record(connection, number, start, added.height)
     return added.height
 
 

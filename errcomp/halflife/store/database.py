@@ -257,7 +257,8 @@ def _patiently(connection: sqlite3.Connection, order: str) -> None:
 def _errors(path: Path | None) -> tuple[type[Exception], ...]:
     """Return the exceptions of a database, including those of the server's driver."""
     if path is not None:
-        return (SQLAlchemyError,)
+        # SQLite quotes what is damaged in its message, which Python then cannot decode.
+        return (SQLAlchemyError, UnicodeDecodeError)
     import psycopg
 
     return (SQLAlchemyError, psycopg.Error)
@@ -292,6 +293,8 @@ _SERVER = {
 def _of_file(error: BaseException | None, done: str) -> str:
     code = str(getattr(error, "sqlite_errorname", ""))
     reason = next((text for start, text in _FILE.items() if code.startswith(start)), None)
+    if isinstance(error, UnicodeDecodeError):
+        reason = _FILE["SQLITE_CORRUPT"]
     reason = reason or "cannot be {done} ({text}). Check the file."
     return reason.format(wait=WAIT, done=done, text=_line(error))
 
@@ -393,6 +396,17 @@ validation = _table(
     sa.UniqueConstraint("identity", "occurrence"),
 )
 
+#: Checksums of each addition. Stores of errcomp 0.2.0 and earlier lack this table; the next
+#: addition makes it, and those versions of errcomp still read and write the others.
+batch = _table(
+    "batch",
+    sa.Column("history_id", _Id, nullable=False),
+    sa.Column("first_id", _Id, nullable=False),
+    sa.Column("last_id", _Id, nullable=False),
+    sa.Column("rows_sha256", sa.Text, nullable=False),
+    sa.Column("parts_sha256", sa.Text, nullable=False),
+)
+
 #: SQL that upgrades the tables of each older version to the next. A released version keeps its SQL
 #: for ever; `metadata` describes the present tables.
 MIGRATIONS: dict[int, Callable[[sa.Connection], None]] = {}
@@ -457,6 +471,7 @@ def ensure_schema(connection: sa.Connection, shown: str) -> None:
         metadata.create_all(connection, checkfirst=False)
         connection.execute(meta.insert().values(schema_version=SCHEMA))
         return
+    batch.create(connection, checkfirst=True)
     if current < SCHEMA:
         for step in range(current, SCHEMA):
             MIGRATIONS[step](connection)
