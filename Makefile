@@ -1,7 +1,7 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
 #   make demo    environment, install, the main commands on embedded tables, and a page to look at
 #   make test    the same for the test suite
-.PHONY: demo test pages simulations engines install lint types docs site core lowest coverage mutants watch \
+.PHONY: demo test pages simulations engines install lint types docs site core lowest fuzz coverage mutants watch \
     benchmarks benchmarks-disk sbom clean
 
 PYTHON ?= python3
@@ -102,6 +102,12 @@ lowest:
 	    --without-extras -W ignore::DeprecationWarning -k "not ($(LOWEST_LACKS))" \
 	    -m "not slow and not distributed and not mpl_image_compare" \
 	    $(LOWEST_TESTS) --ignore=tests/halflife/test_stored.py
+
+# Damaged files in all readers and containers, for so long: no crash, no hang, no value that changes
+# unseen. What is found is in build/fuzz. `make test` does the same for seconds.
+MINUTES ?= 30
+fuzz: $(DEV)
+	$(SETTINGS) $(BIN)/python tests/fuzzing/fuzz.py --minutes $(MINUTES)
 
 # Whether errcomp became slower: its own ratios, in its own history, through its own gate.
 watch: $(DEV)
