@@ -100,8 +100,8 @@ def test_the_option_raises_it_on_the_command_line(
     assert main(["metrics", str(path), "--limit", "unpacked=9"]) == 2
     assert "--limit unpacked=4GB" in capsys.readouterr().err
     assert main(["metrics", str(path), "--limit", "unpacked=1kB"]) == 0
-    assert main(["metrics", str(path), "--limit", "memroy=1GB"]) == 2
-    assert "Did you mean 'memory'?" in capsys.readouterr().err
+    assert main(["metrics", str(path), "--limit", "rwos=1GB"]) == 2
+    assert "Did you mean 'rows'?" in capsys.readouterr().err
 
 
 def test_few_bytes_of_parquet_with_many_rows(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ EXAMPLES = {
         "errcomp history add history.db log.csv --column measured=latency --skip-known",
     ),
     "history list": ("errcomp history list history.db",),
+    "history check": ("errcomp history check history.db",),
     "history export": ("errcomp history export history.db -o history.parquet",),
 }
 

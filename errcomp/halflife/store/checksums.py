@@ -24,7 +24,7 @@ _PARTS = (database.column, database.version, database.series, database.setup)
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """What is not as it was written.
+    """A part of a store that changed after it was written.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class StoreCheck:
         Validations without a checksum: those that an earlier errcomp added, or that came into the
         database in another way.
     differences : tuple of Difference
-        What is not as it was written.
+        The parts that changed.
     """
 
     additions: int
@@ -133,7 +133,7 @@ def compared(connection: sa.Connection) -> StoreCheck:
         except _UNREADABLE:
             digest = ""
         if digest != one.parts_sha256:
-            what = "its columns, versions, series or setups are not as they were written"
+            what = "its columns, versions, series or setups changed"
             differences.append(Difference(names.get(number, f"history {number}"), 0, what))
     every = connection.execute(sa.select(sa.func.count()).select_from(database.validation)).scalar()
     return StoreCheck(len(found), checked, (every or 0) - checked, tuple(differences))
