@@ -44,9 +44,15 @@ CHANGES = {
     "UPDATE errcomp_validation SET measured = 'x' WHERE id = 8": "default, addition 2: its 6 rows",
     "UPDATE errcomp_validation SET date = NULL WHERE id = 7": "default, addition 2: its 6 rows",
     "DELETE FROM errcomp_validation WHERE id = 2": "addition 1: 6 rows were added, and 5 are there",
-    'UPDATE errcomp_series SET keys = \'{"op": "x"}\' WHERE id = 1': "its columns, versions, series or",
-    "UPDATE errcomp_version SET released = '2026-01-01' WHERE id = 2": "its columns, versions, series or",
-    "UPDATE errcomp_history SET name = 'x' WHERE id = 2": "history x: its columns, versions, series or",
+    'UPDATE errcomp_series SET keys = \'{"op": "x"}\' WHERE id = 1': (
+        "its columns, versions, series or"
+    ),
+    "UPDATE errcomp_version SET released = '2026-01-01' WHERE id = 2": (
+        "its columns, versions, series or"
+    ),
+    "UPDATE errcomp_history SET name = 'x' WHERE id = 2": (
+        "history x: its columns, versions, series or"
+    ),
 }
 
 
