@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 from collections.abc import Callable, Iterator
 
@@ -11,6 +12,11 @@ _OUTPUT = "standard output"
 #: Characters of a line on stderr, and how many of them are its end, which says what to do.
 _MOST, _END = 2000, 800
 _CUT = " … "
+#: The password of a database, also in a misspelt URL, and the text before it.
+_PASSWORDS = (
+    re.compile(r"(postgres\w*(?:\+\w+)?:/*[^\s:/@]*:)(?!password@)\S+(?=@)", re.IGNORECASE),
+    re.compile(r"(\bpassword=)[^\s&]+", re.IGNORECASE),
+)
 #: Seconds of work before the bar appears: a bar that only flashes helps nobody.
 _PATIENCE_S = 2.0
 
@@ -48,8 +54,12 @@ def tell(lines: str) -> None:
 def one_line(text: str) -> str:
     r"""Return text with all unprintable characters escaped; long text without its middle.
 
+    Passwords of databases are left out.
+
     Examples
     --------
+    >>> one_line("postgresql:/me:secret@host/db: not found")
+    'postgresql:/me:***@host/db: not found'
     >>> print(one_line("a\x1b[31m\n"))
     a\x1b[31m\n
     >>> len(one_line("name " * 100_000))
@@ -57,6 +67,8 @@ def one_line(text: str) -> str:
     """
     if len(text) > 2 * _MOST:  # an escaped character is longer, never shorter
         text = text[:_MOST] + text[-_MOST:]
+    for password in _PASSWORDS:
+        text = password.sub(r"\1***", text)
     line = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
     if len(line) > _MOST:
         line = line[: _MOST - _END - len(_CUT)] + _CUT + line[-_END:]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from errcomp.cli import streams
+from errcomp.cli import main, streams
 
 pytestmark = pytest.mark.core
 
@@ -38,6 +38,29 @@ def test_bad_usage_is_exit_2_even_if_nobody_can_be_told() -> None:
         f"{sys.executable} -m errcomp audit none.csv 2>/dev/full", shell=True, check=False
     )
     assert done.returncode == 2
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "audit postgresql://me:hunter2@h/db",
+        "audit postgres:me:hunt@hunter2@h/db",
+        "halflife fit postgresql:/me:hunter2@h/db",
+        "history check Postgresql+psycopg:/me:hunter2@h/db",
+        "halflife fit postgresql://me@h/db?password=hunter2 --column op=name",
+        "history list postgresql:/me:hunter2@h/db",
+        "history list postgresql://me:hunter2@h:port/db",
+    ],
+)
+def test_a_password_is_never_printed(
+    command: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert main(command.split()) == 2
+    printed = "".join(capsys.readouterr())
+    assert printed.startswith("errcomp: ")
+    assert printed.count("\n") == 1
+    assert "hunt" not in printed
 
 
 @pytest.mark.parametrize(
