@@ -476,7 +476,7 @@ def test_reading_sees_one_state(place: str) -> None:
 def test_waiting_for_another_writer_ends(place: str, monkeypatch: pytest.MonkeyPatch) -> None:
     store, other = HistoryStore(place), HistoryStore(place)
     store.add(checked())
-    monkeypatch.setattr("errcomp.halflife.store.database.WAIT", 0.2)
+    monkeypatch.setattr("errcomp.halflife.store.place.WAIT", 0.2)
     with (
         store._place.writing(),
         pytest.raises(InputError, match="another process has been writing to it for 0.2 seconds"),

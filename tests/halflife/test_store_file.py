@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +19,7 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.halflife.store import Added, HistoryStore, database
+from errcomp.halflife.store import Added, HistoryStore, place
 from errcomp.halflife.store.database import SCHEMA
 
 ARCHIVE = sorted((Path(__file__).parents[1] / "data").glob("history-store-v*"))
@@ -214,13 +216,13 @@ def test_a_file_that_may_not_be_read(open_folder: Path) -> None:
 def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = HistoryStore(tmp_path / "h.db")
     store.add(rows())
-    connect = database._connect
+    connect = place._connect
 
     def small(path: Path, mode: str, *orders: str) -> sqlite3.Connection:
         return connect(path, mode, *orders, "PRAGMA max_page_count = 30")
 
     with monkeypatch.context() as patch:
-        patch.setattr(database, "_connect", small)
+        patch.setattr(place, "_connect", small)
         with pytest.raises(InputError, match="the disk is full. Nothing was added; make room"):
             store.add(rows(5000, op="Relu"))
     assert store.load().n == 3
@@ -381,3 +383,69 @@ def test_names_of_columns_that_the_store_uses_itself(tmp_path: Path) -> None:
         loaded = store.load().native
         assert all(loaded[name].to_list() == [name, "x"] for name in names)
         assert store.add(frame, skip_known=True) == Added(0, 2)
+
+
+_ENDLESS = "WITH RECURSIVE q(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM q)"
+#: What a stranger may have put into a store, and what it is called.
+PROGRAMS = {
+    "errcomp_validation (view)": (
+        "ALTER TABLE errcomp_validation RENAME TO zz",
+        f"CREATE VIEW errcomp_validation AS {_ENDLESS} SELECT zz.* FROM zz, q",
+    ),
+    "errcomp_meta (view)": (
+        "ALTER TABLE errcomp_meta RENAME TO zz",
+        f"CREATE VIEW errcomp_meta AS {_ENDLESS} SELECT n AS schema_version FROM q",
+    ),
+    "more (trigger)": (
+        "CREATE TRIGGER more AFTER INSERT ON errcomp_validation BEGIN INSERT INTO errcomp_version "
+        "SELECT id + 1000, history_id, version || id, released FROM errcomp_version; END",
+    ),
+    "errcomp_meta (virtual table)": (
+        "DROP TABLE errcomp_meta",
+        "CREATE VIRTUAL TABLE errcomp_meta USING fts5(schema_version)",
+    ),
+    "errcomp_version.big (computed column)": (
+        "ALTER TABLE errcomp_version ADD COLUMN big AS (hex(zeroblob(400000000)))",
+    ),
+    "errcomp_setup (table with conditions)": (
+        "ALTER TABLE errcomp_setup ADD COLUMN c INTEGER CHECK (length(hex(zeroblob(9))) > 1)",
+    ),
+    "errcomp_series (table with conditions)": (
+        "ALTER TABLE errcomp_series RENAME TO zz",
+        "CREATE TABLE errcomp_series (id, keys DEFAULT (hex(zeroblob(400000000))))",
+    ),
+    "slow (index of an expression)": (
+        "CREATE INDEX slow ON errcomp_validation (hex(zeroblob(400000000)))",
+    ),
+    "part (index of an expression)": (
+        "CREATE INDEX part ON errcomp_validation (id) WHERE hex(zeroblob(400000000)) > ''",
+    ),
+}
+
+
+@pytest.mark.parametrize("program", PROGRAMS)
+def test_a_store_with_queries_of_a_stranger(tmp_path: Path, program: str) -> None:
+    path = tmp_path / "h.db"
+    HistoryStore(path).add(rows())
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        if "zeroblob(400000000)" in PROGRAMS[program][0] and "INDEX" in PROGRAMS[program][0]:
+            connection.execute("DELETE FROM errcomp_validation")  # making it would take long
+        for order in PROGRAMS[program]:
+            connection.execute(order)
+    store, began = HistoryStore(path), time.monotonic()
+    for use in (store.list, store.load, store.check, lambda: store.add(rows(op="Relu"))):
+        with pytest.raises(InputError, match="errcomp did not write.*Drop them") as raised:
+            use()
+        assert program in str(raised.value)
+    assert time.monotonic() - began < 2
+
+
+def test_views_and_tables_of_ones_own_are_let_alone(tmp_path: Path) -> None:
+    path = tmp_path / "h.db"
+    HistoryStore(path).add(rows())
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE VIEW mean AS SELECT avg(measured) FROM errcomp_validation")
+        connection.execute("CREATE INDEX dates ON errcomp_validation (date)")
+        connection.execute("CREATE TABLE mine (x DEFAULT (1))")
+    assert HistoryStore(path).add(rows(op="Relu")) == Added(3, 0)
+    assert HistoryStore(path).load().n == 6

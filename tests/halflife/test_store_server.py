@@ -36,7 +36,17 @@ def test_passwords_are_not_shown(url: str, shown: str) -> None:
     assert repr(store) == f"HistoryStore({shown!r})"
 
 
-@pytest.mark.parametrize("url", [f"postgresql://me:{SECRET}@host:x{SECRET}/db", f"://{SECRET}"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        f"postgresql://me:{SECRET}@host:x{SECRET}/db",
+        f"://{SECRET}",
+        f"postgresql:/me:{SECRET}@host/db",
+        f"postgresql:me:{SECRET}@host/db",
+        f"Postgres+psycopg:/me:{SECRET}@host/db",
+        f"sqlite:/{SECRET}.db",
+    ],
+)
 def test_a_url_that_cannot_be_read_is_not_shown(url: str) -> None:
     with pytest.raises(InputError, match="URL of the store cannot be read. Write postg") as raised:
         HistoryStore(url)
@@ -45,7 +55,7 @@ def test_a_url_that_cannot_be_read_is_not_shown(url: str) -> None:
 
 
 def test_the_driver_is_an_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("errcomp.halflife.store.database.find_spec", lambda name: None)
+    monkeypatch.setattr("errcomp.halflife.store.place.find_spec", lambda name: None)
     with pytest.raises(MissingExtraError, match=r"pip install 'errcomp\[postgres\]'"):
         HistoryStore("postgresql://host/db").list()
 

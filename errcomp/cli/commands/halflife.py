@@ -200,14 +200,14 @@ def _load(args: argparse.Namespace, name: str) -> History:
     from errcomp import datasets
 
     path = Path(name)
-    if "://" in name or (path.is_file() and _is_store(path)):
+    if _is_store(name):
         from errcomp.halflife.store import HistoryStore
 
         # With a new table, these options say how to read that table.
         if not hasattr(args, "new") and (args.column or args.series or args.unit):
             raise InputError(
-                f"{name.rpartition('@')[2]} is a store: its columns and units are known. Leave out "
-                "--column, --series and --unit."
+                f"{HistoryStore(name).shown} is a store: its columns and units are known. "
+                "Leave out --column, --series and --unit."
             )
         with HistoryStore(name) as store:
             history = store.load(name=args.name, order=parse_keys(args.order) or None)
@@ -220,9 +220,17 @@ def _load(args: argparse.Namespace, name: str) -> History:
     return read_history(args, name)
 
 
-def _is_store(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(16) == b"SQLite format 3\0"
+def _is_store(name: str) -> bool:
+    """Say whether it is a URL or an SQLite file; SQLAlchemy is only imported where it may be."""
+    path = Path(name)
+    if path.is_file():
+        with path.open("rb") as file:
+            return file.read(16) == b"SQLite format 3\0"
+    if ":" not in name:
+        return False
+    from errcomp.halflife.store.place import is_url
+
+    return is_url(name)
 
 
 def _fit(args: argparse.Namespace) -> None:

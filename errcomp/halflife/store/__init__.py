@@ -22,8 +22,7 @@ from sqlalchemy import Connection
 
 from errcomp.errors import InputError, describe_names
 from errcomp.halflife.store import database
-from errcomp.halflife.store.checksums import StoreCheck, compared, record
-from errcomp.halflife.store.database import locate
+from errcomp.halflife.store.checksums import StoreCheck, StoreDifference, compared, record
 from errcomp.halflife.store.frames import (
     SERIES,
     SETUP,
@@ -36,6 +35,7 @@ from errcomp.halflife.store.frames import (
     plain,
     widened,
 )
+from errcomp.halflife.store.place import locate
 from errcomp.readers.history import read
 from errcomp.system.files import replacing
 from errcomp.system.formulas import inert_frame
@@ -43,7 +43,7 @@ from errcomp.tables import History
 from errcomp.tables.columns import status_ok
 from errcomp.tables.frames import to_eager
 
-__all__ = ["Added", "HistoryStore", "StoredHistory"]
+__all__ = ["Added", "HistoryStore", "StoreCheck", "StoreDifference", "StoredHistory"]
 
 
 @dataclass(frozen=True, slots=True)

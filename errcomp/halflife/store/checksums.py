@@ -23,7 +23,7 @@ _PARTS = (database.column, database.version, database.series, database.setup)
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class StoreDifference:
     """A part of a store that changed after it was written.
 
     Attributes
@@ -54,14 +54,14 @@ class StoreCheck:
     unchecked : int
         Validations without a checksum: those that an earlier errcomp added, or that came into the
         database in another way.
-    differences : tuple of Difference
+    differences : tuple of StoreDifference
         The parts that changed.
     """
 
     additions: int
     validations: int
     unchecked: int
-    differences: tuple[Difference, ...]
+    differences: tuple[StoreDifference, ...]
 
     @property
     def ok(self) -> bool:
@@ -104,12 +104,12 @@ def compared(connection: sa.Connection) -> StoreCheck:
     names = {row.id: row.name for row in connection.execute(sa.select(database.history))}
     known = sa.inspect(connection).has_table(table.name)
     found = connection.execute(sa.select(table).order_by(table.c.id)).all() if known else []
-    differences = [Difference("", 0, what) for what in _damage(connection)]
+    differences = [StoreDifference("", 0, what) for what in _damage(connection)]
     checked, latest, numbers = 0, {}, dict.fromkeys(names, 0)
     for one in found:
         # SQLite keeps whatever is written, of any type.
         if any(type(number) is not int for number in (one.history_id, one.first_id, one.last_id)):
-            differences.append(Difference("", 0, "the list of additions is damaged"))
+            differences.append(StoreDifference("", 0, "the list of additions is damaged"))
             continue
         numbers[one.history_id] = numbers.get(one.history_id, 0) + 1
         latest[one.history_id] = one
@@ -126,7 +126,7 @@ def compared(connection: sa.Connection) -> StoreCheck:
         else:
             continue
         name = names.get(one.history_id, f"history {one.history_id}")
-        differences.append(Difference(name, numbers[one.history_id], what))
+        differences.append(StoreDifference(name, numbers[one.history_id], what))
     for number, one in latest.items():
         try:
             digest = _sha256_of_parts(connection, number)
@@ -134,7 +134,7 @@ def compared(connection: sa.Connection) -> StoreCheck:
             digest = ""
         if digest != one.parts_sha256:
             what = "its columns, versions, series or setups changed"
-            differences.append(Difference(names.get(number, f"history {number}"), 0, what))
+            differences.append(StoreDifference(names.get(number, f"history {number}"), 0, what))
     every = connection.execute(sa.select(sa.func.count()).select_from(database.validation)).scalar()
     return StoreCheck(len(found), checked, (every or 0) - checked, tuple(differences))
 
