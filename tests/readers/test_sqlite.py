@@ -14,7 +14,7 @@ import pytest
 from errcomp.errors import InputError
 from errcomp.readers.core import sqlite
 from errcomp.readers.core.source import Source
-from errcomp.readers.profilers import nsys
+from errcomp.readers.profilers import nsys, rocprof
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 ENDLESS = "WITH RECURSIVE q(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM q)"
@@ -53,7 +53,42 @@ def test_other_views_are_never_run(export: Path) -> None:
     source = Source(export)
     assert "rocpd_kernel_dispatch" not in (sqlite.tables_in(source) or set())
     with sqlite.opened(source) as database:
-        assert sqlite.select(database, "rocpd_kernel_dispatch", ["start"]) == ([], [])
+        assert sqlite.select(database, "no_table", ["start"]) == ([], [])
+    with (
+        pytest.raises(InputError, match="rocpd_kernel_dispatch is a view, where the profiler"),
+        sqlite.opened(source) as database,
+    ):
+        sqlite.select(database, "rocpd_kernel_dispatch", ["start"])
+
+
+@pytest.mark.parametrize("table", ["NVTX_EVENTS", "TARGET_INFO_SESSION_START_TIME"])
+def test_a_view_instead_of_any_table_that_is_read_is_refused(export: Path, table: str) -> None:
+    execute(
+        export,
+        f"DROP TABLE IF EXISTS {table}",
+        f"CREATE VIEW {table} AS {ENDLESS} SELECT n AS start FROM q",
+    )
+    with pytest.raises(InputError, match=f"{table} is a view, where the profiler writes a table"):
+        nsys.read(export)
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["kernel_dispatch", "memory_copy", "string", "info_kernel_symbol", "info_agent"],
+)
+def test_a_view_instead_of_a_table_of_rocprofv3_is_refused(tmp_path: Path, table: str) -> None:
+    path = tmp_path / "9_results.db"
+    shutil.copy(FIXTURES / "rocprof-rocpd" / "good" / path.name, path)
+    name = f"rocpd_{table}_00a1"
+    execute(
+        path,
+        f"ALTER TABLE {name} RENAME TO zz",
+        f"CREATE VIEW {name} AS {ENDLESS} SELECT zz.* FROM zz, q",
+        # There is a second process, so that the file is still known as what it is.
+        "CREATE TABLE rocpd_kernel_dispatch_00b2 (start)",
+    )
+    with pytest.raises(InputError, match=f"{name} is a view, where the profiler writes a table"):
+        rocprof.read(path)
 
 
 @pytest.mark.parametrize(

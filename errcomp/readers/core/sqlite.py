@@ -165,8 +165,17 @@ def refuse_views(source: Source, database: sqlite3.Connection, start: str) -> No
 def select(
     database: sqlite3.Connection, table: str, wanted: Sequence[str]
 ) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """Return the columns among these that an ordinary table has, and its rows."""
+    """Return the columns among these that an ordinary table has, and its rows.
+
+    Raises
+    ------
+    sqlite3.DatabaseError
+        It is a view or a virtual table.
+    """
     if table not in tables_of(database):
+        query = "SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?"
+        if database.execute(query, (table,)).fetchall():
+            raise sqlite3.DatabaseError(f"{table} is a view, where the profiler writes a table")
         return [], []
     name = _quoted(table)
     present = {str(row[1]) for row in database.execute(f"PRAGMA table_info({name})")}

@@ -91,8 +91,8 @@ def read_export(source: Source) -> Rows:
         names = _strings(database)
         work = _work(source, database, tables, names)
         launches = _launches(database, tables)
-        ranges = _ranges(database, tables, names)
-        facts = _facts(database, tables)
+        ranges = _ranges(database, names)
+        facts = _facts(database)
     dropped = []
     complete = pl.col("start").is_not_null() & (pl.col("end") >= pl.col("start"))
     if bad := len(work) - len(work := work.filter(complete)):
@@ -142,10 +142,9 @@ def _work(
 
     frames = []
     copies = dict(enumerate(COPIES))
-    if "ENUM_CUDA_MEMCPY_OPER" in tables:
-        columns, rows = select(database, "ENUM_CUDA_MEMCPY_OPER", ("id", "label"))
-        if len(columns) == 2:
-            copies |= {number: str(label) for number, label in rows}
+    columns, rows = select(database, "ENUM_CUDA_MEMCPY_OPER", ("id", "label"))
+    if len(columns) == 2:
+        copies |= {number: str(label) for number, label in rows}
     for kind, kernel_class in _WORK.items():
         if _ACTIVITY + kind not in tables:
             continue
@@ -219,13 +218,9 @@ def _launches(database: sqlite3.Connection, tables: set[str]) -> pl.DataFrame | 
     ).unique(["correlationId", "globalPid"], keep="first", maintain_order=True)
 
 
-def _ranges(
-    database: sqlite3.Connection, tables: set[str], names: dict[int, str]
-) -> list[tuple[int, int, int, str]]:
+def _ranges(database: sqlite3.Connection, names: dict[int, str]) -> list[tuple[int, int, int, str]]:
     """Return start, end, thread and text of the NVTX ranges that ended."""
     wanted = ("start", "end", "eventType", "globalTid", "text", "textId")
-    if "NVTX_EVENTS" not in tables:
-        return []
     columns, rows = select(database, "NVTX_EVENTS", wanted)
     if not set(columns) >= {"start", "end", "globalTid"}:
         return []
@@ -241,22 +236,19 @@ def _ranges(
     return ranges
 
 
-def _facts(database: sqlite3.Connection, tables: set[str]) -> dict[str, Any]:
+def _facts(database: sqlite3.Connection) -> dict[str, Any]:
     """Return the names of the devices and the start of the profile."""
     devices: dict[int, str] = {}
-    date = None
-    if "TARGET_INFO_GPU" in tables:
-        columns, rows = select(database, "TARGET_INFO_GPU", ("id", "name"))
-        if len(columns) == 2:
-            devices = {gpu: str(name) for gpu, name in rows if isinstance(gpu, int) and name}
-    if "TARGET_INFO_CUDA_DEVICE" in tables and len(set(devices.values())) > 1:
+    columns, rows = select(database, "TARGET_INFO_GPU", ("id", "name"))
+    if len(columns) == 2:
+        devices = {gpu: str(name) for gpu, name in rows if isinstance(gpu, int) and name}
+    if len(set(devices.values())) > 1:
         # The devices that a program sees, and their order, are set from outside.
         columns, rows = select(database, "TARGET_INFO_CUDA_DEVICE", ("cudaId", "gpuId"))
         if len(columns) == 2:
             devices = {cuda: devices[gpu] for cuda, gpu in rows if gpu in devices}
-    if "TARGET_INFO_SESSION_START_TIME" in tables:
-        _, rows = select(database, "TARGET_INFO_SESSION_START_TIME", ("utcTime",))
-        date = str(rows[0][0]) if rows and rows[0][0] else None
+    _, rows = select(database, "TARGET_INFO_SESSION_START_TIME", ("utcTime",))
+    date = str(rows[0][0]) if rows and rows[0][0] else None
     return {"devices": devices, "date": date}
 
 

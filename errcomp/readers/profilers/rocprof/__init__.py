@@ -12,7 +12,14 @@ import numpy as np
 from errcomp.errors import InputError
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import Sheet
-from errcomp.readers.core.sqlite import opened, select, tables_in, tables_of, whole_numbers
+from errcomp.readers.core.sqlite import (
+    opened,
+    refuse_views,
+    select,
+    tables_in,
+    tables_of,
+    whole_numbers,
+)
 from errcomp.readers.profilers.rocprof import json as of_json
 
 if TYPE_CHECKING:
@@ -273,6 +280,8 @@ def read_rocpd(source: Source) -> Rows:
 
     frames: list[pl.DataFrame | None] = []
     with opened(source) as database:
+        for table in (_DISPATCH, _COPY):
+            refuse_views(source, database, f"{table}_")
         tables = tables_of(database)
         own = sorted(table for table in tables if table.startswith(f"{_DISPATCH}_"))
         # Each process has its own tables; views without a process name show all of them.
