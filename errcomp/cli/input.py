@@ -218,15 +218,13 @@ def load_table(args: argparse.Namespace) -> Pairs:
 
 def _pairs_in(path: Path, columns: dict[str, str], args: argparse.Namespace) -> Pairs:
     """Read a file or folder: a table of pairs, or the output of a tool."""
-    from errcomp.readers.core.content import notes_on
     from errcomp.readers.plain import read_pairs
     from errcomp.readers.rows import is_output
 
     try:
         if not is_output(path, columns):
             pairs = read_pairs(path, columns=columns or None, unit=args.unit, zeros=args.zeros)
-            for note in notes_on(path):
-                tell(f"note: {note}")
+            tell_notes(path)
             return select(pairs, args.where)
         from errcomp.readers import read
 
@@ -285,6 +283,7 @@ def load_kernels(args: argparse.Namespace, name: str) -> Kernels:
             if given
         }
         kernels = reader.read(name, columns=columns or None, unit=args.unit, tool=args.tool)
+        tell_notes(name)
     return select(kernels, args.where)
 
 
@@ -310,7 +309,17 @@ def read_history(args: argparse.Namespace, name: str) -> History:
         order=parse_keys(args.order) or None,
         unit=args.unit,
     )
+    tell_notes(name)
     return select(history, args.where)
+
+
+def tell_notes(name: str | Path) -> None:
+    """Print a note if a table, which was read just now, may have been cut off."""
+    from errcomp.readers.core.content import notes_on
+
+    if Path(name).is_file():
+        for note in notes_on(Path(name)):
+            tell(f"note: {note}")
 
 
 def _columns_of(args: argparse.Namespace) -> dict[str, str]:

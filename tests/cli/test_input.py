@@ -73,3 +73,21 @@ def test_several_keys_in_one_where_are_told_apart_for_the_user(item: str, hint: 
         select(NAMED, [item])
     _, _, found = str(raised.value).partition(". One --where takes one key: ")
     assert found == hint
+
+
+ENDS = {
+    "metrics --unit ms": "op,predicted,measured\na,1,2\nb,2,3",
+    "propagate --unit ms": "run,kernel,predicted,measured,count\nr,k,1,2,1\nr,l,2,3.5,2",
+    "propagate --errors": "kernel_class,bias,spread\n*,0.01,0.1",
+    "halflife forecast --error 10%": "version,predicted,measured\n1,1,1\n2,1,1\n3,1,1.1\n4,1,1.5",
+}
+
+
+@pytest.mark.parametrize("command", ENDS)
+def test_a_table_that_may_be_cut_off_is_noted_once(run: Run, tmp_path: Path, command: str) -> None:
+    path = tmp_path / "table.csv"
+    for end, n in (("", 1), ("\n", 0)):
+        path.write_text(ENDS[command] + end)
+        found = run(*command.split(), path)
+        assert found.code == 0, found.err
+        assert found.err.count("The last line of table.csv has no line end") == n

@@ -15,6 +15,7 @@ from errcomp.cli.input import (
     load_kernels,
     parse_keys,
     seed,
+    tell_notes,
 )
 from errcomp.cli.output import (
     add_check_arguments,
@@ -288,7 +289,9 @@ def _errors(args: argparse.Namespace) -> ErrorModel | None:
     if args.train is not None:
         return fit_errors(load_kernels(args, args.train), kind=args.kind)
     if args.errors is not None:
-        return read_errors(args.errors, kind=args.kind)
+        errors = read_errors(args.errors, kind=args.kind)
+        tell_notes(args.errors)
+        return errors
     if args.spread is not None:
         spread, bias = (_error_given(args, name) for name in ("spread", "bias"))
         return given_errors(spread, bias, kind=args.kind)
