@@ -33,6 +33,8 @@ def load_bytes(path: Path) -> bytes:
     try:
         refuse_special(path)
         content = path.read_bytes()
+    except InputError:  # a ValueError, too
+        raise
     except IsADirectoryError as error:
         raise InputError(
             f"{path}: is a folder, not a file of pairs. Name one of its files."
