@@ -2,6 +2,7 @@
 
     python tests/mutants.py                          # 200 mutants, of seed 1
     python tests/mutants.py --seed 2 --sample 60
+    python tests/mutants.py --since main~3           # of lines changed since then
 
 The operators are those of cosmic-ray. A line of the package is drawn, and a mutation of it. Nothing
 is mutated that is no behaviour: annotations, what only type checkers run (protocols, too), slots,
@@ -121,10 +122,26 @@ class Outcome:
 # Where and how to mutate
 
 
-def sample(files: Sequence[str], n: int, seed: int) -> Iterator[Mutant]:
-    """Draw lines of the files, each with one of its mutations."""
+def lines_of(since: str) -> list[tuple[str, int]]:
+    """Return file and number of each line of the package; of those changed since a commit."""
+    files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "errcomp").rglob("*.py"))
+    if not since:
+        return [(file, at) for file in files for at in range(1, source(file).count("\n") + 1)]
+    command = ["git", "diff", "-U0", "--no-prefix", since, "--", "errcomp/*.py"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    lines, file = [], ""
+    for line in done.stdout.splitlines():
+        if line.startswith("+++ "):
+            file = line.removeprefix("+++ ")
+        elif line.startswith("@@ "):
+            start, _, n = line.split()[2].removeprefix("+").partition(",")
+            lines += [(file, at) for at in range(int(start), int(start) + int(n or 1))]
+    return [line for line in lines if line[0] in files]
+
+
+def sample(lines: list[tuple[str, int]], n: int, seed: int) -> Iterator[Mutant]:
+    """Draw from these lines, each with one of its mutations."""
     rng = random.Random(seed)
-    lines = [(file, at) for file in sorted(files) for at in range(1, source(file).count("\n") + 1)]
     rng.shuffle(lines)
     for file, at in lines:
         here = places(file, at)
@@ -513,12 +530,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("--sample", type=int, default=200, help="how many mutants (200)")
     parser.add_argument("--seed", type=int, default=1, help="of the sample (1)")
+    parser.add_argument("--since", default="", help="only lines changed since this commit")
     parser.add_argument("--at-least", type=float, default=0.95, help="share to be killed (0.95)")
     parser.add_argument("--workers", type=int, default=2, help="copies tested at a time (2)")
     options = parser.parse_args(arguments)
     record()
-    files = [str(path.relative_to(ROOT)) for path in (ROOT / "errcomp").rglob("*.py")]
-    found = judge_all(sample(files, options.sample, options.seed), options.workers)
+    drawn = sample(lines_of(options.since), options.sample, options.seed)
+    found = judge_all(drawn, options.workers)
     killed = sum(one.killed for one in found)
     elsewhere = sum(bool(one.elsewhere) for one in found)
     print(
