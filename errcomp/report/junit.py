@@ -107,10 +107,8 @@ def junit_xml(
     known = ET.SubElement(suite, "properties")
     for key, value in properties.items():
         ET.SubElement(known, "property", {"name": key, "value": legal(value)})
-    suite.extend(
-        _element(case, label, token(name))
-        for case, label in zip(cases, _labels(cases), strict=True)
-    )
+    for case, label in zip(cases, _labels(cases), strict=True):
+        suite.append(_element(case, label, token(name)))
     ET.SubElement(suite, "system-out").text = legal(summary)
     ET.SubElement(suite, "system-err").text = ""
     suites = ET.Element("testsuites")

@@ -1,7 +1,8 @@
 """Write files and folders whole or not at all; never replace a folder with files of others.
 
 What is written reaches the disk before it takes its name, so that after a crash or a loss of power
-there is the old file or the new one. After SIGKILL a temporary file may be left.
+there is the old file or the new one. After SIGKILL a hidden temporary file may be left, and of
+several files of one command, some may be new.
 """
 
 from __future__ import annotations
@@ -12,7 +13,6 @@ import os
 import secrets
 import shutil
 import stat
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -41,11 +41,9 @@ def replacing(path: Path) -> Iterator[Path]:
     path = path.resolve() if path.is_symlink() else path
     waiting, deferred = _WAITING.get(), False
     with _told(path):
-        # The target's name may be as long as a file name can be: take only its beginning.
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name[:_BEGINNING]}.")
-        temporary = Path(name)
-        try:
-            os.close(handle)
+        temporary = _name_beside(path)
+        try:  # a signal may come as soon as the file is there
+            os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
             yield temporary
             temporary.chmod(mode)
@@ -59,6 +57,14 @@ def replacing(path: Path) -> Iterator[Path]:
         finally:
             if not deferred:
                 temporary.unlink(missing_ok=True)
+
+
+def _name_beside(path: Path, end: str = "") -> Path:
+    """Return a hidden name that nothing has.
+
+    The target's name may be as long as a file name can be: only its beginning is taken.
+    """
+    return path.with_name(f".{path.name[:_BEGINNING]}.{secrets.token_hex(8)}{end}")
 
 
 @contextmanager
@@ -120,38 +126,44 @@ def together() -> Iterator[None]:
 
 def _move_all(waiting: Sequence[tuple[Path, Path]]) -> None:
     """Give files their names; if one cannot get it, put those back that were replaced."""
-    moved: list[tuple[Path, Path | None]] = []
+    seconds = [_name_beside(path, ".old") if path.exists() else None for _, path in waiting]
+    done = 0
     try:
-        for temporary, path in waiting:
+        for (temporary, path), second in zip(waiting, seconds, strict=True):
             with _told(path):
-                moved.append((path, _second_name(path)))
+                if second is not None:
+                    _second_name(path, second)
+                done += 1
                 temporary.replace(path)
     except BaseException:
-        for path, old in reversed(moved):
+        for (_, path), second in list(zip(waiting, seconds, strict=True))[:done]:
             with suppress(OSError):
-                if old is None:
+                if second is None:
                     path.unlink(missing_ok=True)
                 else:
-                    old.replace(path)
+                    second.replace(path)
         raise
     finally:
-        for _, old in moved:
-            if old is not None:
-                old.unlink(missing_ok=True)
+        try:
+            _remove(seconds)
+        finally:  # again, if a signal came in between
+            _remove(seconds)
     for folder in {path.parent for _, path in waiting}:
         _names_to_disk(folder)
 
 
-def _second_name(path: Path) -> Path | None:
-    """Give a file that will be replaced a second name, or copy it; None if there is none."""
-    if not path.exists():
-        return None
-    second = path.with_name(f".{path.name[:_BEGINNING]}.{secrets.token_hex(4)}.old")
+def _remove(paths: Sequence[Path | None]) -> None:
+    for path in paths:
+        if path is not None:
+            path.unlink(missing_ok=True)
+
+
+def _second_name(path: Path, second: Path) -> None:
+    """Give a file that will be replaced a second name, or copy it."""
     try:
         os.link(path, second)
     except OSError:  # a file system without links
         shutil.copy2(path, second)
-    return second
 
 
 def check_target(path: Path) -> None:
@@ -211,8 +223,8 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     with _told(path):
         _restore(target)
-        temporary.mkdir()
         try:
+            temporary.mkdir()
             yield temporary
             for file in (*temporary.rglob("*"), temporary):
                 _to_disk(file)
@@ -300,14 +312,14 @@ def sha256_of(file: Path) -> str:
 
 def _swap(new: Path, target: Path) -> None:
     """Replace a folder if it exists; put the old folder back if that fails."""
-    if not target.exists():
-        new.rename(target)
-        return
     old = new.with_name(f"{new.name}.old")
-    target.rename(old)
     try:
+        if target.exists():
+            target.rename(old)
         new.rename(target)
-    except BaseException:
-        old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+    finally:
+        if target.exists():
+            shutil.rmtree(old, ignore_errors=True)
+        elif old.exists():
+            old.rename(target)

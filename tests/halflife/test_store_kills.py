@@ -53,6 +53,7 @@ def additions(path: Path) -> dict[int, int]:
     return {int(str(name).strip('"')): n for name, n in rows}
 
 
+@pytest.mark.core
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_no_acknowledged_addition_is_lost(tmp_path: Path) -> None:

@@ -50,6 +50,17 @@ def test_any_text_is_escaped(nasty, schema):
     assert root.find(".//failure") is not None
 
 
+def test_ctrl_c_while_cases_are_written_stays_ctrl_c(monkeypatch):
+    """An element that takes a generator would make a TypeError of it."""
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("errcomp.report.junit._element", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        written([Case("a")])
+
+
 def test_a_suite_needs_a_name():
     with pytest.raises(InputError, match="name of the suite must not be empty"):
         junit_xml(" ", [], properties={}, summary="")

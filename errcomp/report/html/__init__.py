@@ -51,10 +51,9 @@ def page(reports: Sequence[Report], *, title: str, made_by: str) -> str:
     names = [f"result-{i}" for i in range(1, len(reports) + 1)]
     alone = len(reports) == 1 and reports[0].title == title
     main = el("main", id="main", tabindex="-1")
-    main.extend(
-        _section(report, name, titled=not alone)
-        for report, name in zip(reports, names, strict=True)
-    )
+    # From a generator, an element would turn Ctrl-C into an error of its own.
+    for report, name in zip(reports, names, strict=True):
+        main.append(_section(report, name, titled=not alone))
     body = el(
         "body",
         el("a", "Skip to the results", class_="skip", href="#main"),

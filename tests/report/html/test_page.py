@@ -220,3 +220,14 @@ def test_a_name_in_any_script_draws_without_a_warning() -> None:
     _style.heading(ax, "\u6a21\u578b \U0001f600 $x_1$")
     drawn = picture(ax, "name", "caption")
     assert drawn.alt == "\u6a21\u578b \U0001f600 $x_1$."
+
+
+def test_ctrl_c_while_a_page_is_made_stays_ctrl_c(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An element that takes a generator would make a TypeError of it."""
+
+    def interrupt(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("errcomp.report.html._section", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        page([plain_report()], title="A", made_by="y")
