@@ -110,6 +110,7 @@ _tool = ToolFormats("errcomp", gives="both", reference="unknown")
 def _read(source: Source) -> Rows:
     import polars as pl
 
+    from errcomp.readers.core.content import notes_on
     from errcomp.readers.plain import NAMES, read_frame
 
     names = NAMES | {"quantity", "run", "kernel", "request"}
@@ -119,6 +120,12 @@ def _read(source: Source) -> Rows:
             f"missing column {missing[0]!r}: these rows are not from errcomp ingest. Columns "
             f"found: {describe_names(frame.columns, wanted=missing[0])}."
         )
+    for name in ("level", "quantity"):
+        if frame[name].has_nulls():
+            at = frame[name].is_null().arg_true()[0]
+            raise source.error(
+                f"row {at + 1} has no {name}. The file may be damaged: copy it again."
+            )
     for name in ("predicted", "measured"):
         values, bad = to_numbers(frame[name].cast(pl.String))
         if bad.any():
@@ -128,7 +135,7 @@ def _read(source: Source) -> Rows:
                 "file may be damaged: copy it again."
             )
         frame = frame.with_columns(pl.Series(name, values, nan_to_null=True))
-    return Rows(frame)
+    return Rows(frame, notes=notes_on(source.path))
 
 
 FORMATS = _tool.formats

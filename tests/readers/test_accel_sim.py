@@ -8,9 +8,10 @@ import pytest
 
 from errcomp.errors import InputError
 from errcomp.readers.core.ingest import ingest
-from errcomp.readers.core.output import Output
+from errcomp.readers.core.output import Dropped, Output
 from errcomp.readers.core.registry import recognise
 from errcomp.readers.core.source import Source
+from errcomp.readers.core.values import DAMAGED
 from errcomp.readers.simulators import accel_sim, gpgpu_sim
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "readers"
@@ -211,3 +212,28 @@ def test_the_samples(shared_data: Path) -> None:
     assert bench.filter(bench["status"].is_not_null())["kernel"].unique().to_list() == [
         "atomic_add_bw"
     ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("number = 66124", "number = 6o124"),
+        ("number = 66124", "number = 6612l"),
+        ("SM = 126.861778", "SM = ?26.861778"),
+        ("bandwidth = 0.000026", "bandwidth = 0.0000.26"),
+    ],
+)
+def test_a_damaged_number_of_a_benchmark_is_counted(tmp_path: Path, old: str, new: str) -> None:
+    good = (DATA / "accel-sim-microbenchmarks" / "good" / "output.file").read_text()
+    assert good.count(old) == 1
+    path = tmp_path / "output.file"
+    path.write_text(good)
+    whole = accel_sim.read(path)
+    path.write_text(good.replace(old, new))
+    found = accel_sim.read(path)
+    assert found.dropped == (Dropped(DAMAGED, 1),)
+    assert whole.dropped == ()
+    left = whole.rows["measured"].to_list()
+    for value in found.rows["measured"].to_list():
+        left.remove(value)
+    assert len(left) == 1

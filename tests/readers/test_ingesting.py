@@ -250,3 +250,23 @@ def test_a_table_of_pairs_may_be_one_of_kernels_or_a_history_too(tmp_path: Path)
     errors = ec.propagation.given_errors(0.1)
     result = ec.propagate(content, errors=errors, correlation="independent")
     assert [outcome.prediction for outcome in result.outcomes] == [4.0]
+
+
+@pytest.mark.parametrize(("name", "cells"), [("level", ",time"), ("quantity", "model,")])
+def test_a_row_without_a_level_or_quantity_is_refused(
+    tmp_path: Path, name: str, cells: str
+) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        "tool,level,quantity,unit,predicted,measured,status\n"
+        f"x,model,time,ms,1,2,\nx,{cells},ms,1,2,\n"
+    )
+    with pytest.raises(InputError, match=f"row 2 has no {name}. The file may be damaged: copy"):
+        ingest(path)
+
+
+def test_rows_that_may_be_cut_off_have_a_note(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text("tool,level,quantity,unit,predicted,measured,status\nx,model,time,ms,1,2,")
+    (note,) = ingest(path).notes
+    assert note.startswith("The last line of rows.csv has no line end")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
+from errcomp.readers.core.content import notes_on
 from errcomp.readers.core.source import Source
 
 
@@ -175,3 +176,23 @@ def test_what_is_no_text_is_named_in_any_block(
     with pytest.raises(InputError, match=r"^a\.txt: line 7: (byte 0x|a zero byte)"):
         found.lines()
     assert next(iter(found.json_lines())) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "unended"),
+    [
+        ("a.json", '{"x": 1}', False),
+        ("a.jsonl", '{"x": 1}', True),
+        ("a.ndjson", '{"x": 1}', True),
+        ("a.jsonl", '{"x": 1}\n', False),
+        ("a.jsonl", '{"x": 1}\n{"x": 2}', True),
+        ("a.csv", "x\n1", True),
+    ],
+)
+def test_a_table_that_may_be_cut_off(tmp_path: Path, name: str, text: str, unended: bool) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    source = Source(path)
+    assert source.text == text
+    assert source.unended is unended
+    assert bool(notes_on(path)) is unended

@@ -11,6 +11,7 @@ from errcomp.errors import InputError
 from errcomp.readers.core.source import (
     BOM,
     GZIP,
+    JSON_LINES,
     LINE_ENDS,
     UTF16,
     Source,
@@ -70,8 +71,9 @@ def notes_on(path: Path) -> tuple[str, ...]:
         if not start or start.startswith((GZIP, _PARQUET, *UTF16)):
             return ()
         file.seek(-1, os.SEEK_END)
-        # Of JSON, what is cut off is refused.
-        whole = start.lstrip()[:1] in (b"{", b"[") or file.read(1).decode("latin-1") in LINE_ENDS
+        # Of JSON, what is cut off is refused; of JSON lines, whole lines may be gone.
+        is_json = start.lstrip()[:1] in (b"{", b"[") and path.suffix not in JSON_LINES
+        whole = is_json or file.read(1).decode("latin-1") in LINE_ENDS
         return () if whole else (unended(path.name),)
 
 

@@ -68,6 +68,10 @@ def refuse_special(path: Path, name: str = "") -> None:
         )
 
 
+#: Names of files in which each line is JSON, so that one whole line need not be all.
+JSON_LINES = (".jsonl", ".ndjson")
+
+
 def unended(name: str) -> str:
     """Return the note about a file whose last line has no line end.
 
@@ -290,7 +294,7 @@ class Source:
         if blank:
             raise self._empty()
         # Whole JSON and XML end in a bracket; of JSON lines, and of some logs, each line does.
-        alone = line == 1 or begin != first
+        alone = (line == 1 and self.path.suffix not in JSON_LINES) or begin != first
         self.unended = last not in LINE_ENDS and not (alone and _BRACKETS.get(first) == last)
 
     def _pieces(self) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.values import number
-from errcomp.system.strict_json import loads
+from errcomp.system.strict_json import loads_text
 
 _ERRORS = (
     "no error",
@@ -73,7 +73,7 @@ def _first_record(source: Source) -> Any:
     for line in source.head_lines:
         if line.strip() and not line.startswith("#"):
             try:
-                return loads(line)
+                return loads_text(line)
             except ValueError:
                 return None
     return None
@@ -247,7 +247,7 @@ def _ansor(key: Any, given: list[Any]) -> dict[str, Any]:
     workload: Any = key
     if isinstance(key, str):
         try:
-            workload = loads(key)
+            workload = loads_text(key)
         except ValueError:
             workload = [key]
     if not isinstance(workload, list) or not workload:

@@ -253,8 +253,8 @@ def _read_serving(source: Source) -> Rows:
         text = pl.col("_source").cast(pl.String)
         rows = rows.with_columns(
             # Some dates have a time of day, others do not.
-            date=text.str.extract(r"measured=(\d{4}-\d\d-\d\d)"),
-            concurrency=text.str.extract(r"silicon_concurrency=(\d{1,18})\b").cast(pl.Int64),
+            date=text.str.extract(r"measured=([0-9]{4}-[0-9]{2}-[0-9]{2})"),
+            concurrency=text.str.extract(r"silicon_concurrency=([0-9]{1,18})\b").cast(pl.Int64),
         ).drop("_source")
     notes = [
         "Times are means over the requests of a serving run. A configuration may have settings "

@@ -10,7 +10,7 @@ import numpy as np
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import Sheet, Value, as_dropped, key, keys_of, long, without
 from errcomp.readers.core.values import dict_of, list_of, number, number_at, text, whole
-from errcomp.system.strict_json import loads
+from errcomp.system.strict_json import loads_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -132,7 +132,7 @@ def _value(source: Source, match: re.Match[str], at: int) -> dict[str, float]:
 
 def _parsed(source: Source, block: list[str], line: int) -> Mapping[str, Any]:
     try:
-        metrics = loads("\n".join(block))
+        metrics = loads_text("\n".join(block))
     except ValueError:
         raise source.error("the metrics are not valid JSON: copy it again.", line=line) from None
     return cast("Mapping[str, Any]", metrics)

@@ -18,7 +18,7 @@ from errcomp.readers.core.sheet import (
     without,
 )
 from errcomp.readers.core.values import DAMAGED, digits, loosened, number, whole
-from errcomp.system.strict_json import loads
+from errcomp.system.strict_json import loads_text
 
 if TYPE_CHECKING:
     import polars as pl
@@ -211,7 +211,7 @@ def _gaps(source: Source, sheet: Sheet) -> tuple[list[float | None], list[int]]:
     tokens: list[int] = []
     for line, text in zip(sheet.lines.tolist(), sheet.texts("ITL"), strict=True):
         try:
-            given = loads(text) if text else []
+            given = loads_text(text) if text else []
         except ValueError:
             given = None
         gaps = [number(gap) for gap in given] if isinstance(given, list) else [None]

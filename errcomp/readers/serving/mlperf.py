@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.sheet import Value, has, other_keys, rows_of
 from errcomp.readers.core.values import dict_of, loosened, number_at
-from errcomp.system.strict_json import loads
+from errcomp.system.strict_json import loads_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -141,7 +141,7 @@ def _records(source: Source) -> Iterator[dict[str, Any]]:
 
 def _record(source: Source, line: int, text: str) -> dict[str, Any]:
     try:
-        record = loads(text)
+        record = loads_text(text)
     except ValueError as error:
         raise source.error(
             f"not a record of MLLOG ({error}). The file may be cut off: copy it again.", line=line

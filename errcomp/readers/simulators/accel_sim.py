@@ -19,7 +19,8 @@ _RUNNING = re.compile(r"^running (?:\./)?(\S+) microbenchmark")
 _RULE = re.compile(r"^\s*/{10,}\s*$")
 _DEVICE = re.compile(r'^\s*Device(?: 0)?\s*:\s*"([^"]+?)(?: sm_[\d.]+)?"')
 _VALUE = re.compile(
-    r"^\s*([A-Za-z][\w ./-]*?)\s*=\s*([-+\d.eE]+)\s*(?:\(([^)]*)\)|(cycles|clk)\b)?"
+    r"^\s*([A-Za-z][\w ./-]*?)\s*=\s*([-+\d.eE]+)(?=[\s(]|cycles|clk|$)\s*"
+    r"(?:\(([^)]*)\)|(cycles|clk)\b)?"
 )
 _UNITS = {"clk": "cycles", "cycles": "cycles"}
 #: More cycles than a GPU executes in ten minutes: the difference of clock counters overflowed.
@@ -37,7 +38,7 @@ _POWERS = {
 
 #: A value with a unit, whatever stands in its place.
 _ANY_VALUE = re.compile(
-    r"^\s*([A-Za-z][\w ./-]*?)\s*=\s*([^\s(]+)\s*(?:\([^)]*/[^)]*\)|\(?(?:cycles|clk)\b|$)"
+    r"^\s*([A-Za-z][\w ./-]*?)\s*=\s*([^\s(]+)\s*(?:(\([^)]*/[^)]*\)|\(?(?:cycles|clk)\b)|$)"
 )
 
 
@@ -46,7 +47,8 @@ def _is_damaged(text: str) -> bool:
     if match is None or is_number(match[2]):
         return False
     label = match[1].lower()
-    return label == "total clk number" or any(word in label for word in ("latency", "bandwidth"))
+    known = label == "total clk number" or any(w in label for w in ("latency", "bandwidth"))
+    return known or bool(match[3])
 
 
 def _values(text: str, benchmark: str, bad: set[str]) -> list[dict[str, Any]]:

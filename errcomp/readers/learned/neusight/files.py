@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from errcomp.errors import InputError
 from errcomp.readers.core.values import amount
-from errcomp.system.strict_json import loads, table
+from errcomp.system.strict_json import loads_text, table
 
 # The report on reading the NeuSight artifact.
 
@@ -250,7 +250,7 @@ def read_total(path: Path) -> dict[str, float]:
     """Read the JSON file of a configuration: ``num_layer`` and latencies in ms."""
     content = _text(path)
     try:
-        values: Any = loads(content)
+        values: Any = loads_text(content)
     except json.JSONDecodeError as error:
         raise InputError(
             f"{path}: line {error.lineno}: not valid JSON ({error.msg}). The file may be cut off: "
