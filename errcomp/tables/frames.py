@@ -5,7 +5,7 @@ Frames in memory become arrays; rows in an engine stay there (see `errcomp.table
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -83,10 +83,18 @@ def check_names(names: Sequence[Any], engine: str) -> None:
 _TWICE = "the table has two columns of the same name. Rename one of them."
 
 
-def _check_names(names: Iterable[Any]) -> None:
+def _check_names(names: Collection[Any]) -> None:
     other = [name for name in names if not isinstance(name, str)]
     if other:
         raise InputError(f"column names must be text, got {other[0]!r}. Rename the column.")
+    for name in names:
+        if "\0" in name:
+            raise InputError(f"column {name[:40]!r}: a zero byte in its name. Rename it.")
+        # Polars expands both, and DuckDB the first.
+        if name == "*" or (name.startswith("^") and name.endswith("$")):
+            raise InputError(
+                f"column {name!r}: engines read this name as a pattern of columns. Rename it."
+            )
 
 
 def _from_mapping(columns: Mapping[Any, Any]) -> pl.DataFrame:

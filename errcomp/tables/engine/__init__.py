@@ -80,6 +80,7 @@ class Rows:
         if self.engine in ("Dask", "Spark"):
             check_names(list(self.frame.to_native().columns), self.engine)
         self.schema: dict[str, Any] = dict(self.asked(self.frame.collect_schema))
+        check_names(list(self.schema), self.engine)
 
     def is_number(self, name: str) -> bool:
         """Say whether a column holds numbers."""
