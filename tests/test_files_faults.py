@@ -1,4 +1,4 @@
-"""Faults and signals while a command writes: the old file whole or the new one, the right exit."""
+"""Faults while a command writes: the old file whole or the new one, one line, exit 2."""
 
 from __future__ import annotations
 
@@ -6,15 +6,10 @@ import contextlib
 import errno
 import io
 import itertools
-import json
 import os
-import random
 import resource
 import shutil
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -278,149 +273,3 @@ def test_ctrl_c_right_after_a_step_leaves_nothing(
         assert both in ([b"old", None], [b"new", b"new"])
         assert {one.name for one in folder.iterdir()} <= set(names)
     assert interrupted > 0
-
-
-#: A process that has loaded errcomp, and forks one for each command: starting Python takes longer
-#: than most commands. It has no threads yet, which a fork would not copy.
-ZYGOTE = """
-import json, os, signal, sys, time, traceback
-import matplotlib.pyplot, numpy, pandas, polars, rich.table, scipy.stats, sqlalchemy
-import errcomp.calibration, errcomp.datasets, errcomp.documents, errcomp.halflife.store
-from errcomp.cli import main, running
-from errcomp.cli.commands import audit, calibrate, datasets, history, ingest, join, report
-from errcomp.readers import read
-
-for order in sys.stdin:
-    argv, number, seconds, errors = json.loads(order)
-    begun, started = os.pipe()
-    child = os.fork()
-    if child == 0:
-        try:
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            os.dup2(os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
-            os.write(started, b"x")
-            os._exit(main(argv))
-        except SystemExit as error:
-            os._exit(error.code)
-        except BaseException:
-            traceback.print_exc()
-            os._exit(99)
-    os.read(begun, 1)
-    start = time.monotonic()
-    if number:
-        time.sleep(seconds)
-        os.kill(child, number)
-    _, status = os.waitpid(child, 0)
-    os.close(begun)
-    os.close(started)
-    print(json.dumps([os.waitstatus_to_exitcode(status), time.monotonic() - start]), flush=True)
-"""
-#: How often each command is interrupted by each signal.
-TIMES = {"report": 8, "replicate": 4, "calibrate fit": 4, "propagate": 8}
-CODES = {
-    signal.SIGINT: (0, 130),
-    signal.SIGTERM: (0, 143, -signal.SIGTERM),
-    signal.SIGKILL: (0, -signal.SIGKILL),
-}
-
-
-@dataclass
-class Forking:
-    """Runs commands in forks of one process, and may send each a signal."""
-
-    process: subprocess.Popen[str]
-    errors: Path
-
-    def run(
-        self, line: str, folder: Path, number: int = 0, after: float = 0.0
-    ) -> tuple[int, float]:
-        """Return the exit code, and how many seconds the command took."""
-        argv = [word.replace("{}", str(folder)) for word in line.split()]
-        assert self.process.stdin is not None
-        assert self.process.stdout is not None
-        print(
-            json.dumps([argv, number, after, str(self.errors)]), file=self.process.stdin, flush=True
-        )
-        code, seconds = json.loads(self.process.stdout.readline())
-        return code, seconds
-
-
-@pytest.fixture
-def forking(bench: Bench, tmp_path: Path) -> Iterator[Forking]:
-    with subprocess.Popen(
-        [sys.executable, "-c", ZYGOTE], text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        yield Forking(process, tmp_path / "errors.txt")
-        assert process.stdin is not None
-        process.stdin.close()
-
-
-def interrupted(
-    bench: Bench, forking: Forking, key: str, new: dict[str, Any], number: int, after: float
-) -> str:
-    """Interrupt a command, and check what it leaves; return how it ended."""
-    line, names = COMMANDS[key]
-    old: dict[str, Any] = dict.fromkeys(names, b"of before\n")
-    if key == "calibrate fit":
-        old = dict.fromkeys(names)  # a file that is not a model would be refused
-    if key != "replicate":  # here the folder stays, to be replaced by another of the same content
-        reset(bench, old)
-    code, _ = forking.run(line, bench.outputs, number, after)
-    what = (key, signal.Signals(number).name, after, code, forking.errors.read_text()[-3000:])
-    assert code in CODES[signal.Signals(number)], what
-    now = bench.contents(names)
-    left = sorted({one.name for one in bench.outputs.iterdir()} - set(names))
-    if number == signal.SIGKILL:
-        # A name was moved or not; of several, some may be.
-        assert all(now[name] in (old[name], new[name], None) for name in names), what
-        assert all(name.startswith(".") for name in left), (what, left)
-        if any(now[name] is None and old[name] is not None for name in names):
-            assert key == "replicate", what
-        assert forking.run(line, bench.outputs)[0] == 0, what
-        assert bench.contents(names) == new, what
-    else:
-        assert now in (old, new), what
-        assert (now == new) or code != 0, what
-        assert not left, (what, left)
-        assert "Traceback" not in what[-1], what
-    for one in bench.outputs.glob(".*"):
-        shutil.rmtree(one) if one.is_dir() else one.unlink()
-    return "ended" if code == 0 else "replaced" if now == new and key != "replicate" else "stopped"
-
-
-def interrupt(bench: Bench, forking: Forking, key: str, times: int) -> dict[str, int]:
-    """Send each signal at random moments; the second half falls when files are written."""
-    rng = random.Random(key)
-    line, names = COMMANDS[key]
-    ends: dict[str, int] = {}
-    for trial in range(2):  # the first loads what is loaded late
-        reset(bench, dict.fromkeys(names))
-        code, seconds = forking.run(line, bench.outputs)
-        assert code == 0, (trial, forking.errors.read_text())
-    new = bench.contents(names)
-    for number in CODES:
-        for i in range(times):
-            after = seconds * rng.uniform(0.0 if i % 2 else 0.7, 1.0)
-            end = interrupted(bench, forking, key, new, number, after)
-            ends[end] = ends.get(end, 0) + 1
-    return ends
-
-
-@pytest.mark.extras
-@pytest.mark.parametrize("key", ["audit, three", "ingest.parquet"])
-def test_a_signal_at_a_random_moment(bench: Bench, forking: Forking, key: str) -> None:
-    ends = interrupt(bench, forking, key, times=3)
-    assert sum(ends.values()) == 9
-
-
-@pytest.mark.extras
-@pytest.mark.slow
-@pytest.mark.timeout(900)
-@pytest.mark.parametrize("key", [key for key in COMMANDS if key != "history add"])
-def test_signals_at_random_moments(bench: Bench, forking: Forking, key: str) -> None:
-    """More than 200 of each signal; the writer of a store has a test of its own."""
-    times = TIMES.get(key, 18)
-    ends = interrupt(bench, forking, key, times)
-    assert sum(ends.values()) == 3 * times
-    assert ends.get("stopped", 0) > times // 3
-    print(f"{key}: {ends}")

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
 __all__ = ["build_parser", "main"]
 
+#: Exit codes after Ctrl-C and after SIGTERM, by what they raise.
+_CODES: dict[type[BaseException], int] = {KeyboardInterrupt: 130, SystemExit: 143}
+
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the whole command line."""
@@ -23,38 +26,46 @@ def build_parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 done, 1 a requested check failed, 2 bad usage or input."""
     before = sys.unraisablehook
-    sys.unraisablehook = partial(_interrupt_again, before)
+    sys.unraisablehook = partial(_signal_again, before)
     try:
         # Imported here, so that Ctrl-C during the import is handled as it is later on.
         from errcomp.cli.running import run
 
         return run(argv)
     except (KeyboardInterrupt, ImportError) as error:
-        if not _is_interrupt(error):
+        # Only the code: a name for the signal itself would keep what it left open.
+        code = _code_of_signal(error)
+        if code is None:
             raise
-        from errcomp.cli.streams import complain
+        if code == _CODES[KeyboardInterrupt]:
+            from errcomp.cli.streams import complain
 
-        complain("interrupted")
-        return 130
+            complain("interrupted")
+            # What clears the mark that Ctrl-C leaves in code run by exec, such as that of data
+            # classes: with it, `python -m` would end itself by SIGINT.
+            exec("")
+        return code
     finally:
         sys.unraisablehook = before
 
 
-def _is_interrupt(error: BaseException | None) -> bool:
-    """Say whether an interrupt caused an error: libraries that are loading may wrap it."""
-    while error is not None and not isinstance(error, KeyboardInterrupt):
+def _code_of_signal(error: BaseException | None) -> int | None:
+    """Return the code if a signal caused an error: libraries that are loading may wrap it."""
+    while error is not None and type(error) not in _CODES:
         error = error.__cause__ or error.__context__
-    return error is not None
+    return None if error is None else _CODES[type(error)]
 
 
-def _interrupt_again(
+def _signal_again(
     otherwise: Callable[[sys.UnraisableHookArgs], object], dropped: sys.UnraisableHookArgs
 ) -> None:
-    """Interrupt again after Python dropped the interrupt, as it does in its own callbacks."""
-    if dropped.exc_type is KeyboardInterrupt:
+    """Send a signal again after Python dropped it, as it does in its own callbacks."""
+    if dropped.exc_type in _CODES:
+        import signal
         from _thread import interrupt_main
         from threading import Timer
 
-        Timer(0.01, interrupt_main).start()  # when the callback has ended
+        number = signal.SIGINT if dropped.exc_type is KeyboardInterrupt else signal.SIGTERM
+        Timer(0.01, interrupt_main, [number]).start()  # when the callback has ended
     else:
         otherwise(dropped)

@@ -96,9 +96,15 @@ def _run(argv: Sequence[str] | None, args: argparse.Namespace) -> int:
     if args.command is None:
         parser.print_help(sys.stderr)
         return 2
+    import logging
+
     from errcomp.errors import ErrcompError
     from errcomp.system.limits import limits, parsed
 
+    # SQLAlchemy logs the traceback of a signal that comes while it closes a connection.
+    pools = logging.getLogger("sqlalchemy.pool")
+    if not pools.hasHandlers():
+        pools.addHandler(logging.NullHandler())
     try:
         with limits(**parsed(getattr(args, "limit", ()))):
             args.run(args)

@@ -127,6 +127,16 @@ def together() -> Iterator[None]:
 def _move_all(waiting: Sequence[tuple[Path, Path]]) -> None:
     """Give files their names; if one cannot get it, put those back that were replaced."""
     seconds = [_name_beside(path, ".old") if path.exists() else None for _, path in waiting]
+    try:
+        _move(waiting, seconds)
+        _remove(seconds)
+    finally:  # again, if a signal came while they were removed
+        _remove(seconds)
+    for folder in {path.parent for _, path in waiting}:
+        _names_to_disk(folder)
+
+
+def _move(waiting: Sequence[tuple[Path, Path]], seconds: Sequence[Path | None]) -> None:
     done = 0
     try:
         for (temporary, path), second in zip(waiting, seconds, strict=True):
@@ -143,13 +153,6 @@ def _move_all(waiting: Sequence[tuple[Path, Path]]) -> None:
                 else:
                     second.replace(path)
         raise
-    finally:
-        try:
-            _remove(seconds)
-        finally:  # again, if a signal came in between
-            _remove(seconds)
-    for folder in {path.parent for _, path in waiting}:
-        _names_to_disk(folder)
 
 
 def _remove(paths: Sequence[Path | None]) -> None:

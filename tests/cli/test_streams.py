@@ -113,27 +113,35 @@ def test_an_interrupt_while_it_starts_is_one_line(module: str) -> None:
     assert done.stderr == "errcomp: interrupted\n"
 
 
-def test_an_interrupt_that_python_drops_is_heard() -> None:
+#: What errcomp answers to a signal: its exit code, and what it says.
+ANSWERS = [("SIGINT", 130, "errcomp: interrupted\n"), ("SIGTERM", 143, "")]
+
+
+@pytest.mark.parametrize(("number", "code", "said"), ANSWERS)
+def test_a_signal_that_python_drops_is_heard(number: str, code: int, said: str) -> None:
     """As it drops one that comes while a callback of a weak reference runs."""
-    code = (
+    program = (
         "import signal, sys, weakref\n"
         "from errcomp.cli import main\n"
         "class Drop:\n"
         "    def find_spec(self, name, *_):\n"
         "        if name == 'errcomp.cli.commands.propagate':\n"
         "            kept = type('Kept', (), {})()\n"
-        "            self.ref = weakref.ref(kept, lambda _: signal.raise_signal(signal.SIGINT))\n"
+        f"            send = lambda _: signal.raise_signal(signal.{number})\n"
+        "            self.ref = weakref.ref(kept, send)\n"
         "            del kept\n"
         "sys.meta_path.insert(0, Drop())\n"
         "sys.exit(main(['propagate', 'validate', '--json']))\n"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr == "errcomp: interrupted\n"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
 
 
-@pytest.mark.parametrize(("cause", "code"), [("KeyboardInterrupt()", 130), ("ValueError()", 1)])
-def test_an_interrupt_that_a_library_turns_into_another_error_is_one(cause: str, code: int) -> None:
+@pytest.mark.parametrize(
+    ("cause", "code"), [("KeyboardInterrupt()", 130), ("SystemExit(143)", 143), ("ValueError()", 1)]
+)
+def test_a_signal_that_a_library_turns_into_another_error_is_one(cause: str, code: int) -> None:
     """As compiled ones do where it comes while they are loaded."""
     program = (
         "import sys\n"
@@ -148,7 +156,47 @@ def test_an_interrupt_that_a_library_turns_into_another_error_is_one(cause: str,
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (code, "")
+    assert ("Traceback" in done.stderr) is (code == 1)
     assert (done.stderr == "errcomp: interrupted\n") is (code == 130)
+
+
+def test_an_interrupt_in_code_run_by_exec_ends_with_the_same_code(tmp_path: Path) -> None:
+    """``python -m`` would die from the signal, though it was answered."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import signal, sys\n"
+        "class Interrupt:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'errcomp.errors':\n"
+        "            exec('signal.raise_signal(signal.SIGINT)')\n"
+        "sys.meta_path.insert(0, Interrupt())\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "errcomp", "metrics", "neusight"],
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "errcomp: interrupted\n")
+
+
+@pytest.mark.parametrize(("number", "code", "said"), ANSWERS)
+def test_a_signal_while_a_store_is_closed_is_not_logged(
+    tmp_path: Path, number: str, code: int, said: str
+) -> None:
+    program = (
+        "import signal, sys\n"
+        "from sqlalchemy.engine.default import DefaultDialect\n"
+        "from errcomp.cli import main\n"
+        "def close(*_):\n"
+        f"    signal.raise_signal(signal.{number})\n"
+        "DefaultDialect.do_close = close\n"
+        "sys.exit(main(['history', 'add', 'h.db', 'new.csv']))\n"
+    )
+    (tmp_path / "new.csv").write_text("version,op,measured\n1.0,Gelu,4.0\n")
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
 
 
 @pytest.mark.parametrize("delay", [0.0, 0.02, 0.1, 0.4])
