@@ -51,9 +51,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _code_of_signal(error: BaseException | None) -> int | None:
     """Return the code if a signal caused an error: libraries that are loading may wrap it."""
-    while error is not None and type(error) not in _CODES:
+    while error is not None:
+        for kind, code in _CODES.items():
+            if isinstance(error, kind):
+                return code
         error = error.__cause__ or error.__context__
-    return None if error is None else _CODES[type(error)]
+    return None
 
 
 def _signal_again(
