@@ -440,6 +440,10 @@ def test_ctrl_c_before_each_instruction(
         finally:
             sys.settrace(traced)
         found.append({path.name: content(path) for path in tmp_path.iterdir()})
+        # What comes next in this process is written as ever.
+        with files.replacing(tmp_path / "next") as path:
+            path.write_bytes(b"")
+        assert (tmp_path / "next").exists()
     assert all(now in (old, new) for now in found)
     changed = [now == new for now in found]
     assert changed == sorted(changed)

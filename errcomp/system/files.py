@@ -13,6 +13,7 @@ import os
 import secrets
 import shutil
 import stat
+import weakref
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -22,8 +23,14 @@ from errcomp.errors import InputError, describe_names
 
 #: Characters of the target's name in the temporary name; each may take four bytes.
 _BEGINNING = 40
-#: Files that are written and wait for all others: temporary name and target.
-_WAITING: ContextVar[list[tuple[Path, Path]] | None] = ContextVar("waiting", default=None)
+
+
+class _Waiting(list[tuple[Path, Path]]):
+    """Files that are written and wait for all others: temporary name and target."""
+
+
+#: Of the innermost `together`. It goes with the block, even if a signal comes before this is reset.
+_WAITING: ContextVar[weakref.ref[_Waiting] | None] = ContextVar("waiting", default=None)
 
 
 @contextmanager
@@ -39,7 +46,8 @@ def replacing(path: Path) -> Iterator[Path]:
     """
     check_target(path)
     path = path.resolve() if path.is_symlink() else path
-    waiting, deferred = _WAITING.get(), False
+    block, deferred = _WAITING.get(), False
+    waiting = None if block is None else block()
     with _told(path):
         temporary = _name_beside(path)
         try:  # a signal may come as soon as the file is there
@@ -113,13 +121,13 @@ def together() -> Iterator[None]:
     InputError
         A written file cannot be moved into place.
     """
-    waiting: list[tuple[Path, Path]] = []
-    token = _WAITING.set(waiting)
+    waiting, before = _Waiting(), _WAITING.get()
     try:
+        _WAITING.set(weakref.ref(waiting))
         yield
         _move_all(waiting)
     finally:
-        _WAITING.reset(token)
+        _WAITING.set(before)
         for temporary, _ in waiting:
             temporary.unlink(missing_ok=True)
 

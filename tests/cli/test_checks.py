@@ -258,16 +258,14 @@ def test_both_files_or_none(
     run: Run, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second file cannot be written: the first is left as it was."""
-    import errcomp.system.files
+    make = os.open
 
-    make = errcomp.system.files.tempfile.mkstemp
-
-    def mkstemp(**named: Any) -> Any:
-        if named["prefix"] == ".b.md.":
+    def full(path: Any, *options: Any, **named: Any) -> int:
+        if Path(path).name.startswith(".b.md."):
             raise OSError(28, "No space left on device")
-        return make(**named)
+        return make(path, *options, **named)
 
-    monkeypatch.setattr(errcomp.system.files.tempfile, "mkstemp", mkstemp)
+    monkeypatch.setattr(os, "open", full)
     (tmp_path / "a.xml").write_text("older", encoding="utf-8")
     ran = run("audit", pairs, "--claim", "5%", "--junit", tmp_path / "a.xml",
               "--markdown", tmp_path / "b.md")  # fmt: skip
