@@ -47,7 +47,7 @@ CODES = {
     "full disk": (2,),
 }
 #: Trials of each event for each command that takes long; the others have 17.
-TIMES = {"report": 6, "propagate": 6, "calibrate fit": 4, "replicate": 3}
+TIMES = {"report": 6, "propagate": 6, "calibrate fit": 3, "replicate": 2}
 #: Names that files.py gives while it writes: to files, to folders, and to what is replaced.
 HIDDEN = re.compile(r"\.(.+)\.(?:[0-9a-f]{16}|[0-9a-f]{8})(\.old)?")
 
@@ -214,7 +214,8 @@ class Trials:
         if end.code == -signal.SIGINT:  # Python says where
             assert "errcomp: interrupted" not in end.said, what
             return "outside"
-        assert "Traceback" not in end.said, what
+        # Polars says itself where a signal comes while it first looks for NumPy.
+        assert "Traceback" not in end.said or " panicked at " in end.said, what
         assert "Exception ignored" not in end.said, what
         if end.code == 130:
             assert end.said.endswith("errcomp: interrupted\n"), what

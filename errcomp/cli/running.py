@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import io
 import os
 import signal
 import sys
-import threading
-from collections.abc import Iterator, Sequence
+from _thread import interrupt_main
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
+from threading import Timer, current_thread, main_thread
+from types import TracebackType
+from typing import Any
 
 from errcomp import __version__
 from errcomp.cli import commands
 from errcomp.cli.parser import Parser, add_commands, add_examples, leaves
 from errcomp.cli.streams import complain, silence
+from errcomp.errors import ErrcompError
 
 #: Examples of the whole command line; those of a command are in its file.
 EXAMPLES = {
     "": ("errcomp audit neusight", "errcomp report neusight -o report.html", "errcomp doctor")
 }
+#: What a signal raises. Python's own handler of Ctrl-C raises the same.
+_RAISED = (KeyboardInterrupt, SystemExit)
+#: Seconds until a signal that was dropped is sent again: the callback that dropped it has ended.
+_AGAIN_S = 0.01
 
 
 def build_parser() -> Parser:
@@ -74,20 +81,28 @@ def run(argv: Sequence[str] | None) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for as long as we run
-    try:
-        for stream in (sys.stdout, sys.stderr):
-            # A terminal or pipe of another encoding gets an escape, not a crash.
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(errors="backslashreplace")
-        with _terminated_as_interrupted():
+    with _Signals() as signals:
+        try:
+            for stream in (sys.stdout, sys.stderr):
+                # A terminal or pipe of another encoding gets an escape, not a crash.
+                if isinstance(stream, io.TextIOWrapper):
+                    stream.reconfigure(errors="backslashreplace")
             return _run(argv, args)
-    except BrokenPipeError:  # the reader closed the pipe, e.g. `| head`
-        silence()
-        return int(args.exit_code)
-    except OSError as error:
-        name = f"{error.filename}: " if error.filename else ""
-        complain(f"{name}{error.strerror or error}")
-        return 2
+        except BrokenPipeError:  # the reader closed the pipe, e.g. `| head`
+            silence()
+            return int(args.exit_code)
+        except (ErrcompError, OSError) as error:
+            signals.check()  # a library may make an error of the signal
+            complain(str(error) if isinstance(error, ErrcompError) else _of_system(error))
+            return 2
+        except BaseException:  # Polars has an error outside of Exception
+            signals.check()
+            raise
+
+
+def _of_system(error: OSError) -> str:
+    name = f"{error.filename}: " if error.filename else ""
+    return f"{name}{error.strerror or error}"
 
 
 def _run(argv: Sequence[str] | None, args: argparse.Namespace) -> int:
@@ -98,35 +113,75 @@ def _run(argv: Sequence[str] | None, args: argparse.Namespace) -> int:
         return 2
     import logging
 
-    from errcomp.errors import ErrcompError
     from errcomp.system.limits import limits, parsed
 
     # SQLAlchemy logs the traceback of a signal that comes while it closes a connection.
     pools = logging.getLogger("sqlalchemy.pool")
     if not pools.hasHandlers():
         pools.addHandler(logging.NullHandler())
-    try:
-        with limits(**parsed(getattr(args, "limit", ()))):
-            args.run(args)
-        sys.stdout.flush()
-    except ErrcompError as error:
-        complain(str(error))
-        return 2
+    with limits(**parsed(getattr(args, "limit", ()))):
+        args.run(args)
+    sys.stdout.flush()
     return int(args.exit_code)
 
 
-@contextlib.contextmanager
-def _terminated_as_interrupted() -> Iterator[None]:
-    """Let a cancelled job clean up: unfinished files are removed, as after an interrupt."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
+class _Signals:
+    """A block in which a signal raises ``KeyboardInterrupt``, or ``SystemExit`` with code 143.
 
-    def leave(*_: object) -> None:
-        raise SystemExit(143)
+    Libraries may raise another error instead, log it, or drop it: `check` says so.
+    """
 
-    before = signal.signal(signal.SIGTERM, leave)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    def __init__(self) -> None:
+        self._came = 0
+        self._handlers: dict[int, Any] = {}
+        self._hook = sys.unraisablehook
+        self._timer: Timer | None = None
+
+    def __enter__(self) -> _Signals:
+        sys.unraisablehook = self._dropped
+        if current_thread() is main_thread():
+            # A signal that is ignored stays so.
+            for number in (signal.SIGINT, signal.SIGTERM):
+                before = signal.getsignal(number)
+                if before in (signal.default_int_handler, signal.SIG_DFL):
+                    self._handlers[number] = before
+                    signal.signal(number, self._stop)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+        for number, before in self._handlers.items():
+            signal.signal(number, before)
+        sys.unraisablehook = self._hook
+
+    def check(self) -> None:
+        """Raise what the signal means, if one came; call this before an error is reported."""
+        if self._came:
+            raise _meaning(self._came) from None
+
+    def _stop(self, number: int, _: object) -> None:
+        self._came = number
+        # One more does not keep what ends from cleaning up: Polars makes two of one Ctrl-C.
+        if not isinstance(sys.exc_info()[1], _RAISED):
+            raise _meaning(number)
+
+    def _dropped(self, dropped: sys.UnraisableHookArgs) -> None:
+        """Send a signal again after Python dropped it, as it does in its own callbacks."""
+        if dropped.exc_type in _RAISED:
+            number = signal.SIGINT if dropped.exc_type is KeyboardInterrupt else signal.SIGTERM
+            self._timer = Timer(_AGAIN_S, interrupt_main, [number])
+            self._timer.start()
+        elif "ignored due to race condition" not in str(dropped.exc_value):
+            # That one came while `__exit__` gave up its handler: the command has ended.
+            self._hook(dropped)
+
+
+def _meaning(number: int) -> BaseException:
+    return KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)

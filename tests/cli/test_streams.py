@@ -139,26 +139,58 @@ def test_a_signal_that_python_drops_is_heard(number: str, code: int, said: str) 
     assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
 
 
-@pytest.mark.parametrize(
-    ("cause", "code"), [("KeyboardInterrupt()", 130), ("SystemExit(143)", 143), ("ValueError()", 1)]
-)
-def test_a_signal_that_a_library_turns_into_another_error_is_one(cause: str, code: int) -> None:
-    """As compiled ones do where it comes while they are loaded."""
+@pytest.mark.parametrize(("number", "code", "said"), ANSWERS)
+@pytest.mark.parametrize("error", ["TypeError", "OSError", "InputError", "GeneratorExit"])
+def test_a_signal_that_a_library_turns_into_another_error_is_one(
+    error: str, number: str, code: int, said: str
+) -> None:
+    """As compiled ones do; a reader then says that the file is damaged."""
     program = (
-        "import sys\n"
+        "import signal, sys\n"
         "from errcomp.cli import main\n"
+        "from errcomp.errors import InputError\n"
         "class Break:\n"
         "    def find_spec(self, name, *_):\n"
         "        if name == 'errcomp.cli.commands.propagate':\n"
-        f"            raise ImportError('initialization failed') from {cause}\n"
+        "            try:\n"
+        f"                signal.raise_signal(signal.{number})\n"
+        "            except BaseException:\n"
+        f"                raise {error}('initialization failed')\n"
         "sys.meta_path.insert(0, Break())\n"
         "sys.exit(main(['propagate', 'validate', '--json']))\n"
     )
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (code, "")
-    assert ("Traceback" in done.stderr) is (code == 1)
-    assert (done.stderr == "errcomp: interrupted\n") is (code == 130)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+
+
+@pytest.mark.parametrize(("number", "code", "said"), ANSWERS)
+def test_a_second_signal_does_not_keep_a_command_from_cleaning_up(
+    tmp_path: Path, number: str, code: int, said: str
+) -> None:
+    """Polars makes two of one Ctrl-C: an exception, and then what Python raises."""
+    program = (
+        "import os, signal, sys\n"
+        "from pathlib import Path\n"
+        "from errcomp import cli\n"
+        "from errcomp.system.files import replacing\n"
+        "def run(args):\n"
+        "    with replacing(Path('a.json')) as temporary:\n"
+        "        try:\n"
+        f"            signal.raise_signal(signal.{number})\n"
+        "        finally:\n"
+        f"            signal.raise_signal(signal.{number})\n"
+        "import errcomp.cli.commands.datasets as module\n"
+        "module._list = run\n"
+        "code = cli.main(['datasets', 'list'])\n"
+        "print(os.listdir(), signal.getsignal(signal.SIGINT) is signal.default_int_handler)\n"
+        "sys.exit(code)\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, said)
+    assert done.stdout == ("[] True\n" if code == 130 else "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_an_interrupt_in_code_run_by_exec_ends_with_the_same_code(tmp_path: Path) -> None:
