@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import narwhals as nw
 import numpy as np
 
-from errcomp.errors import EngineError, ErrcompError, MissingExtraError
+from errcomp.errors import EngineError, ErrcompError, InputError, MissingExtraError
 from errcomp.tables.columns import STATUS_OK
 from errcomp.tables.frames import MARK, check_names, column_values, wrapped
 from errcomp.tables.sums import BUCKET, Histogram, Sum, Totals
@@ -32,6 +33,15 @@ _NAMES = {
     "pandas": "pandas",
     "pyarrow": "PyArrow",
 }
+#: Engines that find columns as Python does; SQL ignores case, and allows two columns of one name.
+_EXACT = ("Polars", "pandas", "PyArrow", "Dask")
+#: Types of columns whose values every engine can compare, and write as text.
+_TEXT = (nw.String, nw.Categorical, nw.Enum)
+_PLAIN = (*_TEXT, nw.Boolean, nw.Date, nw.Datetime)
+#: What Python strips from a text; each engine strips something else.
+_SPACES = "".join(letter for letter in map(chr, range(0x3001)) if letter.isspace())
+#: Longest value in a message.
+_SHOWN = 120
 #: A condition on rows, from the expressions of their columns.
 Condition = Callable[[Callable[[str], nw.Expr]], nw.Expr]
 #: Column with the number of the partition of each row.
@@ -77,8 +87,10 @@ class Rows:
         self.frame: nw.LazyFrame[Any] = wrapped(frame).lazy()
         name = self.frame.implementation.value
         self.engine = _NAMES.get(name, name)
-        if self.engine in ("Dask", "Spark"):
-            check_names(list(self.frame.to_native().columns), self.engine)
+        if self.engine == "Dask" or self.engine not in _EXACT:
+            names = list(self.frame.to_native().columns)
+            _check_case(names, self.engine)
+            check_names(names, self.engine)
         self.schema: dict[str, Any] = dict(self.asked(self.frame.collect_schema))
         check_names(list(self.schema), self.engine)
 
@@ -86,11 +98,23 @@ class Rows:
         """Say whether a column holds numbers."""
         return bool(self.schema[name].is_numeric())
 
+    def with_floats(self, names: Sequence[str]) -> Rows:
+        """Let the engine compute with these numbers, if it would refuse some of them."""
+        # PyArrow casts no whole number that a float64 rounds, but divides it.
+        whole = [n for n in names if n in self.schema and self.schema[n].is_integer()]
+        if self.engine != "PyArrow" or not whole:
+            return self
+        return Rows(self.frame.with_columns(*(nw.col(name) / 1 for name in whole)))
+
     def ok(self) -> Rows:
         """Return the rows whose column ``status`` does not mean a failed prediction."""
-        status = nw.col("status").cast(nw.String).str.strip_chars().str.to_lowercase()
-        missing = ("nan",) if self.schema["status"].is_float() else ()
-        return self.filtered(status.is_null() | status.is_in((*STATUS_OK, *missing)))
+        status, kind = nw.col("status"), self.schema["status"]
+        if kind.is_float():
+            return self.filtered(status.is_null() | status.is_nan())
+        if not (kind.is_integer() or kind == nw.Object or isinstance(kind, _TEXT)):
+            return self.filtered(status.is_null())  # others are written in no such way
+        text = status.cast(nw.String).str.strip_chars(_SPACES).str.to_lowercase()
+        return self.filtered(text.is_null() | text.is_in(STATUS_OK))
 
     def positive_or_bad(self, name: str, other: str) -> Rows:
         """Leave out rows in which a column is not positive; keep those without a number."""
@@ -103,8 +127,14 @@ class Rows:
     def where(self, name: str, texts: Sequence[str | None]) -> Rows:
         """Keep rows whose column has one of these values, as `distinct_texts` writes them."""
         text = nw.col(name).cast(nw.String)
-        chosen = text.is_in([choice for choice in texts if choice is not None])
-        return self.filtered(chosen | text.is_null() if None in texts else chosen)
+        chosen = [choice for choice in texts if choice is not None]
+        # Dask's `is_in` leaves out zero bytes at the end; PyArrow's needs one text.
+        ending = [choice for choice in chosen if choice.endswith("\0")]
+        others = [choice for choice in chosen if not choice.endswith("\0")]
+        condition = text.is_null() & nw.lit(None in texts)
+        for found in (*(text == end for end in ending), *([text.is_in(others)] if others else [])):
+            condition = condition | found
+        return self.filtered(condition)
 
     def filtered(self, condition: nw.Expr) -> Rows:
         """Return the rows that meet a condition."""
@@ -129,14 +159,15 @@ class Rows:
 
     def distinct(self, name: str, most: int) -> list[Any]:
         """Return the different values of a column, `most` at the most."""
-        table = self._fetched(lambda: self.frame.select(name).unique().head(most))
-        return list(column_values(table, name).tolist())
+        table = self._fetched(lambda: self.frame.select(name).unique().head(most), (name,))
+        return list(self._read(table, name, name).tolist())
 
     def distinct_texts(self, name: str, most: int) -> list[tuple[Any, str | None]]:
         """Return the different values of a column, each with the engine's text for it."""
         value, text = nw.col(name).alias(f"{MARK}v"), nw.col(name).cast(nw.String).alias(f"{MARK}t")
-        table = self._fetched(lambda: self.frame.select(value, text).unique().head(most))
-        return list(zip(*(column_values(table, f"{MARK}{suffix}") for suffix in "vt"), strict=True))
+        table = self._fetched(lambda: self.frame.select(value, text).unique().head(most), (name,))
+        both = (self._read(table, f"{MARK}{suffix}", name) for suffix in "vt")
+        return list(zip(*both, strict=True))
 
     def totals(self, by: Sequence[str], sums: Sequence[Sum]) -> Totals:
         """Sum over the rows of each group, inside the engine.
@@ -151,12 +182,17 @@ class Rows:
                 frame = frame.with_columns(*products)
             return frame.group_by(*_numbered(by)).agg(*wanted) if by else frame.select(*wanted)
 
-        table = self._fetched(added_up)
+        table = self._fetched(added_up, by)
         added = {total: _floats(table, _name_of(total)) for total in sums}
-        return Totals(_plain_keys(table, by), _counts(table), added)
+        return Totals(self._plain_keys(table, by), _counts(table), added)
 
     def grouped(
-        self, keys: Mapping[str, nw.Expr], figures: Mapping[str, tuple[str, nw.Expr]], most: int
+        self,
+        keys: Mapping[str, nw.Expr],
+        figures: Mapping[str, tuple[str, nw.Expr]],
+        most: int,
+        *,
+        by: Sequence[str] = (),
     ) -> Grouped:
         """Group by expressions inside the engine, and fetch at most `most` groups.
 
@@ -166,6 +202,8 @@ class Rows:
         figures : mapping of str to (how, expression)
             The first entry is ``"sum"``, ``"min"`` or ``"max"``.
         most : int
+        by : sequence of str
+            Columns that are keys, for messages.
         """
         named, values = _numbered(tuple(keys)), [f"{MARK}v{i}" for i in range(len(figures))]
         hows = zip(values, figures.values(), strict=True)
@@ -178,10 +216,16 @@ class Rows:
             )
             return frame.group_by(*named).agg(*wanted).head(most)
 
-        table = self._fetched(made)
+        table = self._fetched(made, by)
         floats = (_floats(table, name) for name in values)
+        numbered = zip(keys, named, strict=True)
         return Grouped(
-            _keys(table, tuple(keys)), _counts(table), dict(zip(figures, floats, strict=True))
+            {
+                name: self._read(table, at, name.removeprefix("key:")).tolist()
+                for name, at in numbered
+            },
+            _counts(table),
+            dict(zip(figures, floats, strict=True)),
         )
 
     def histogram(self, by: Sequence[str], log_term: str) -> Histogram:
@@ -192,8 +236,8 @@ class Rows:
             frame = self._with_terms(by, {log_term}).select(*keys, bucket_of(log_term))
             return frame.group_by(*keys, bucket).agg(nw.len().alias(f"{MARK}n"))
 
-        table = self._fetched(counted)
-        counts = Totals(_plain_keys(table, by), _counts(table), {})
+        table = self._fetched(counted, by)
+        counts = Totals(self._plain_keys(table, by), _counts(table), {})
         return Histogram.of(counts, table[bucket].to_list())
 
     def examples(self, bad: Condition) -> tuple[int, list[dict[str, Any]]]:
@@ -208,7 +252,10 @@ class Rows:
             frame: nw.LazyFrame[Any] = nw.from_native(native).lazy()
             return frame.head(3)
 
-        return n, self._fetched(placed).rows(named=True)
+        table = self._fetched(placed)
+        columns = [_written(table, name) for name in table.columns]
+        rows = zip(*columns, strict=True)
+        return n, [dict(zip(table.columns, row, strict=True)) for row in rows]
 
     def _with_terms(self, by: Sequence[str], terms: set[str]) -> nw.LazyFrame[Any]:
         measured = nw.col("measured").cast(nw.Float64)
@@ -222,10 +269,42 @@ class Rows:
             frame = frame.with_columns(*step)
         return frame
 
-    def _fetched(self, make: Callable[[], nw.LazyFrame[Any]]) -> nw.DataFrame[Any]:
+    def _fetched(
+        self, make: Callable[[], nw.LazyFrame[Any]], by: Sequence[str] = ()
+    ) -> nw.DataFrame[Any]:
+        """Run a query that compares or writes the values of some columns."""
         # Polars' streaming engine holds only what it needs.
         options: Any = {"engine": "streaming"} if self.engine == "Polars" else {}
-        return self.asked(lambda: make().collect(**options))
+        try:
+            return self.asked(lambda: make().collect(**options))
+        except EngineError as error:
+            for name in by:
+                if self._is_odd(name, error):
+                    kind = shown(self.schema[name])
+                    raise _unusable(name, f"{kind}: {error}", self.engine) from error
+            raise
+
+    def _is_odd(self, name: str, error: EngineError) -> bool:
+        """Say whether a query may have failed for the type of this column."""
+        kind = self.schema.get(name)
+        if kind is None or kind.is_numeric():
+            return False
+        if kind == nw.Object or isinstance(kind, _PLAIN):
+            # A list among objects, which Dask calls text; half of a surrogate pair.
+            return isinstance(error.__cause__, TypeError | UnicodeError)
+        return True
+
+    def _plain_keys(self, table: nw.DataFrame[Any], by: Sequence[str]) -> dict[str, list[Any]]:
+        numbered = zip(by, _numbered(by), strict=True)
+        return {name: plain_values(name, self._read(table, at, name)) for name, at in numbered}
+
+    def _read(self, table: nw.DataFrame[Any], at: str, name: str) -> NDArray[Any]:
+        """Return the values of a column that was fetched."""
+        try:
+            return column_values(table, at)
+        except (ValueError, OverflowError) as error:
+            # Python has no dates after the year 9999, and no text that is not UTF-8.
+            raise _unusable(name, shown(error), self.engine) from error
 
     def asked(self, work: Callable[[], T]) -> T:
         """Run a query, and name the engine if it fails."""
@@ -243,17 +322,47 @@ class Rows:
             raise EngineError(f"{self.engine} failed: {first[:300]}") from error
 
 
+def _check_case(names: Sequence[str], engine: str) -> None:
+    """Raise if an engine that ignores case would take one column for another."""
+    seen: dict[Any, str] = {}
+    for name in names if engine not in _EXACT else ():
+        # DuckDB ignores the case of ASCII letters only.
+        key = name.encode().lower() if engine == "DuckDB" else name.lower()
+        if (other := seen.setdefault(key, name)) != name:
+            raise InputError(
+                f"columns {other!r} and {name!r} have the same name in {engine}, which ignores "
+                "case. Rename one of them."
+            )
+
+
+def shown(value: Any, most: int = _SHOWN) -> str:
+    r"""Write a value or a name for a message: on one line, and cut.
+
+    Examples
+    --------
+    >>> shown(0.5), shown("net3"), shown("a\nb")
+    ('0.5', 'net3', "'a\\nb'")
+    """
+    text = str(value)
+    cut = text if len(text) <= most else f"{text[: most - 3]}..."
+    return cut if cut.isprintable() else repr(cut)
+
+
+def _unusable(name: str, reason: str, engine: str) -> InputError:
+    remedy = f"Turn the column into plain text in {engine} first."
+    return InputError(f"cannot group or select by {name!r} ({reason.rstrip('.')}). {remedy}")
+
+
+def _written(table: nw.DataFrame[Any], name: str) -> list[Any]:
+    """Return the values of a column for a message."""
+    try:
+        return table[name].to_list()
+    except (ValueError, OverflowError):
+        return [f"a {table.schema[name]}"] * len(table)
+
+
 def _numbered(by: Sequence[str]) -> list[str]:
     return [f"{MARK}key_{i}" for i in range(len(by))]
-
-
-def _keys(table: nw.DataFrame[Any], by: Sequence[str]) -> dict[str, list[Any]]:
-    numbered = zip(by, _numbered(by), strict=True)
-    return {name: column_values(table, key).tolist() for name, key in numbered}
-
-
-def _plain_keys(table: nw.DataFrame[Any], by: Sequence[str]) -> dict[str, list[Any]]:
-    return {name: plain_values(name, values) for name, values in _keys(table, by).items()}
 
 
 def _counts(table: nw.DataFrame[Any]) -> NDArray[np.int64]:
@@ -270,6 +379,8 @@ def _floats(table: nw.DataFrame[Any], name: str) -> NDArray[np.float64]:
 _LARGEST_LOG = 710.0
 #: The inverse of a smaller ratio overflows a float64.
 _SMALLEST_RATIO = 1e-307
+#: Brings the digits of such a ratio back.
+_SCALE = 2.0**900
 
 
 class _Term(NamedTuple):
@@ -293,6 +404,14 @@ def _factor(ratio: nw.Expr) -> nw.Expr:
     return nw.when(able > 1.0).then(able).otherwise(1.0 / able) - 1.0
 
 
+def _log_ratio(c: Callable[[str], nw.Expr]) -> nw.Expr:
+    """Return the logarithm of the ratio; one too small for a float64 has few digits, or none."""
+    tiny = (c("ratio") < _SMALLEST_RATIO) & (c("p") > 0)
+    ratio = nw.when(tiny).then(c("p") * _SCALE / c("m")).otherwise(c("ratio"))
+    scale = nw.when(tiny).then(nw.lit(math.log(_SCALE))).otherwise(nw.lit(0.0))
+    return _positive(ratio).log() - scale
+
+
 #: Missing where undefined, so that counts show it; each after the terms that it is computed from.
 _TERMS: Mapping[str, _Term] = {
     "signed": _Term(lambda c: c("p") - c("m")),
@@ -306,7 +425,7 @@ _TERMS: Mapping[str, _Term] = {
     # Factor between the two, less 1: twice too high and twice too low are both 1.
     "factor": _Term(lambda c: _factor(c("ratio")), ("ratio",)),
     "log_ape": _Term(lambda c: _positive(c("ape")).log(), ("error", "ape")),
-    "log_ratio": _Term(lambda c: _positive(c("ratio")).log(), ("ratio",)),
+    "log_ratio": _Term(_log_ratio, ("ratio",)),
 }
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from errcomp.errors import InputError
 from errcomp.results import Dropped
 from errcomp.tables.columns import Origin, nothing_left, rename
-from errcomp.tables.engine import Grouped, Rows
+from errcomp.tables.engine import Grouped, Rows, shown
 from errcomp.tables.frames import frame_from_columns, is_missing
 from errcomp.tables.table import Backend
 
@@ -71,8 +71,9 @@ class EngineRows(Backend):
                 # Engines do not parse numbers from text.
                 raise InputError(
                     f"{self.prefix}{name} must be a number, but the column holds "
-                    f"{self._rows.schema[name]}. Cast it in {self.engine} first."
+                    f"{shown(self._rows.schema[name])}. Cast it in {self.engine} first."
                 )
+        self._rows = self._rows.with_floats(numbers)
         if "status" in self._rows.schema:
             self._leave_out(self._rows.ok(), failed)
 
@@ -195,10 +196,10 @@ def cells_of(
         date, timed = _of_day(rows, day, prefix)
         keys[f"key:{day}"] = date
         figures["timed"] = ("sum", timed)
-    groups = rows.grouped(keys, figures, _MOST + 1)
+    groups = rows.grouped(keys, figures, _MOST + 1, by=names)
     if len(groups.n) > _MOST:
         raise InputError(
-            f"{prefix}more than {_MOST:,} groups by {', '.join(names)}: "
+            f"{prefix}more than {_MOST:,} groups by {', '.join(map(shown, names))}: "
             "they would need as much memory as the rows themselves. Leave out columns that "
             f"differ from row to row, or select rows in {rows.engine} first."
         )
@@ -321,7 +322,9 @@ class GroupOrigin(Origin):
         total = int(self.n[which].sum())
         places = (self.rows[which] - 1).tolist()
         # Groups that differ only in other columns than keys share a label.
-        labels = (", ".join(f"{k}={v[i]}" for k, v in self.keys.items()) for i in places)
+        labels = (
+            ", ".join(f"{shown(k)}={shown(v[i])}" for k, v in self.keys.items()) for i in places
+        )
         different = list(dict.fromkeys(labels))
         more = f" (and {len(different) - 3:,} more)" if len(different) > 3 else ""
         return f"{total:,} row{'s' if total > 1 else ''}: {'; '.join(different[:3])}{more}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from errcomp.errors import InputError
 from errcomp.tables.columns import NOT_POSITIVE_REMEDY, Zeros, check_zeros, nothing_left
-from errcomp.tables.engine import PARTITION, Condition
+from errcomp.tables.engine import PARTITION, Condition, shown
 from errcomp.tables.engine.groups import EngineRows
 from errcomp.tables.memory.pairs import FAILED, NOT_KEYS, NOT_POSITIVE, OPTIONS
 from errcomp.tables.sums import MOST_HISTOGRAMS, Histogram, Sum, Totals
@@ -31,6 +31,8 @@ __all__ = ["PairRows", "PairTotals"]
 #: Column that names the file of each row, and its name in messages.
 PLACE = "_errcomp_file"
 _PLAIN = {PLACE: "file", PARTITION: "partition"}
+#: Longest path in a message, which is not cut.
+_PATH = 4096
 
 #: Largest number of different values of a column that are read.
 _MOST = 10_000
@@ -148,6 +150,14 @@ class PairRows(EngineRows, Keyed):
             options = chosen[name] = meant(options, texts)
             if len(distinct) < _MOST:  # otherwise not all values were fetched
                 check_options_occur(name, options, texts)
+            apart = {text for value, text in distinct if str(value) in options}
+            both = apart & {text for value, text in distinct if str(value) not in options}
+            if both:
+                raise InputError(
+                    f"{self.prefix}cannot select by {name!r}: {self.engine} writes several of its "
+                    f"values as {shown(min(map(str, both)))}. Turn the column into plain text in "
+                    f"{self.engine} first."
+                )
             lost = [option for option in options if option not in texts]
             # Each engine writes True, times and decimals in its own way.
             rows = rows.where(name, [*lost, *(t for v, t in distinct if str(v) in options)])
@@ -254,10 +264,17 @@ class PairRows(EngineRows, Keyed):
     def _described(self, n: int, rows: list[dict[str, Any]], rule: str) -> str:
         """Name up to three rows by their keys: rows in an engine have no row numbers."""
         name = rule.split(" ", 1)[0]
-        keys = (*(part for part in (self._place, PARTITION) if part in rows[0]), *self.keys)
-        named = [", ".join(f"{_PLAIN.get(k, k)}={row[k]}" for k in keys) for row in rows]
+        places = [part for part in (self._place, PARTITION) if part in rows[0]]
+        keys = [key for key in self.keys if key not in places]
+        named = [
+            ", ".join(
+                [f"{_PLAIN.get(p, p)}={shown(row[p], _PATH)}" for p in places]
+                + [f"{shown(k)}={shown(row[k])}" for k in keys]
+            )
+            for row in rows
+        ]
         more = f" (and {n - len(rows):,} more)" if n > len(rows) else ""
-        which = f": {'; '.join(named)}{more}" if keys else ""
+        which = f": {'; '.join(named)}{more}" if named[0] else ""
         return f"got {rows[0][name]} in {n:,} row{'s' if n > 1 else ''}{which}"
 
 
