@@ -55,6 +55,8 @@ def chosen(old: str, new: str) -> str:
     pieces = [piece.strip("\n").splitlines() for piece in re.split(r"^…$", old, flags=re.M)]
     if len(pieces) == 1:
         return new
+    if all("\n".join(piece) in new for piece in pieces):
+        return old
     lines, shown, begin = new.splitlines(), [], 0
     for i, piece in enumerate(pieces):
         start, end = begin, begin
@@ -95,7 +97,8 @@ class Page:
                 for other in self.writers:
                     if other != argv and other[other.index("-o") + 1] in argv:
                         printed(other[1:], self.folder)
-                output = chosen(output.rstrip(), printed(argv[1:], self.folder)) + "\n"
+                output = chosen(output.rstrip(), printed(argv[1:], self.folder))
+                output += "\n" if output else ""
             shown.append(f"{command}\n{output}" if command else output)
         return "".join(shown).replace("\n\n```", "\n```")
 
