@@ -111,14 +111,8 @@ def _run(argv: Sequence[str] | None, args: argparse.Namespace) -> int:
     if args.command is None:
         parser.print_help(sys.stderr)
         return 2
-    import logging
-
     from errcomp.system.limits import limits, parsed
 
-    # SQLAlchemy logs the traceback of a signal that comes while it closes a connection.
-    pools = logging.getLogger("sqlalchemy.pool")
-    if not pools.hasHandlers():
-        pools.addHandler(logging.NullHandler())
     with limits(**parsed(getattr(args, "limit", ()))):
         args.run(args)
     sys.stdout.flush()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import sqlite3
@@ -23,6 +24,10 @@ from errcomp.errors import InputError, MissingExtraError
 
 #: Seconds to wait for another writer; adding a million validations takes half a minute.
 WAIT = 120
+#: SQLAlchemy logs the traceback of a signal that comes while it closes a connection. Nobody who
+#: has not set up logging wants to see it.
+_LOG = "errcomp"
+logging.getLogger(f"sqlalchemy.pool.impl.NullPool.{_LOG}").addHandler(logging.NullHandler())
 #: Seconds to wait for a server to answer.
 CONNECT = 10
 #: Pages kept in memory, in KiB: the index of identities is written in no order.
@@ -130,6 +135,7 @@ class Place:
                 "sqlite://",
                 creator=lambda: _open_file(path, write=write),
                 poolclass=sa.NullPool,
+                pool_logging_name=_LOG,
                 hide_parameters=True,
             )
             start = "BEGIN IMMEDIATE" if write else "BEGIN"
@@ -141,6 +147,7 @@ class Place:
         engine = sa.create_engine(
             self.url,
             poolclass=sa.NullPool,
+            pool_logging_name=_LOG,
             hide_parameters=True,
             connect_args={"connect_timeout": CONNECT},
             isolation_level="READ COMMITTED" if write else "REPEATABLE READ",
@@ -311,9 +318,9 @@ def _of_server(error: BaseException | None, done: str, *, unsure: bool) -> str:
         if code
         else "the server cannot be reached, refuses the connection or has gone ({text}). {kept}"
     )
-    outcome = "Nothing was added; check the server and try again."
-    if unsure or done == "read":
-        outcome = "" if unsure else "Check the server and try again."
+    outcome = "Check the server and try again."
+    if done == "written":
+        outcome = "" if unsure else "Nothing was added; check the server and try again."
     return reason.format(wait=WAIT, done=done, text=_line(error), kept=outcome).strip()
 
 
