@@ -134,32 +134,33 @@ def together() -> Iterator[None]:
 
 def _move_all(waiting: Sequence[tuple[Path, Path]]) -> None:
     """Give files their names; if one cannot get it, put those back that were replaced."""
-    seconds = [_name_beside(path, ".old") if path.exists() else None for _, path in waiting]
+    asides = [_name_beside(path, ".old") if path.exists() else None for _, path in waiting]
     try:
-        _move(waiting, seconds)
-        _remove(seconds)
+        _move(waiting, asides)
+        _remove(asides)
     finally:  # again, if a signal came while they were removed
-        _remove(seconds)
+        _remove(asides)
     for folder in {path.parent for _, path in waiting}:
         _names_to_disk(folder)
 
 
-def _move(waiting: Sequence[tuple[Path, Path]], seconds: Sequence[Path | None]) -> None:
+def _move(waiting: Sequence[tuple[Path, Path]], asides: Sequence[Path | None]) -> None:
+    """Replace each file, which gets its name in `asides` first; on any error put all back."""
     done = 0
     try:
-        for (temporary, path), second in zip(waiting, seconds, strict=True):
+        for (temporary, path), aside in zip(waiting, asides, strict=True):
             with _told(path):
-                if second is not None:
-                    _second_name(path, second)
+                if aside is not None:
+                    _second_name(path, aside)
                 done += 1
                 temporary.replace(path)
     except BaseException:
-        for (_, path), second in list(zip(waiting, seconds, strict=True))[:done]:
+        for (_, path), aside in list(zip(waiting, asides, strict=True))[:done]:
             with suppress(OSError):
-                if second is None:
+                if aside is None:
                     path.unlink(missing_ok=True)
                 else:
-                    second.replace(path)
+                    aside.replace(path)
         raise
 
 
@@ -169,12 +170,12 @@ def _remove(paths: Sequence[Path | None]) -> None:
             path.unlink(missing_ok=True)
 
 
-def _second_name(path: Path, second: Path) -> None:
+def _second_name(path: Path, aside: Path) -> None:
     """Give a file that will be replaced a second name, or copy it."""
     try:
-        os.link(path, second)
+        os.link(path, aside)
     except OSError:  # a file system without links
-        shutil.copy2(path, second)
+        shutil.copy2(path, aside)
 
 
 def check_target(path: Path) -> None:

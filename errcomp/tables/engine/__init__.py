@@ -90,7 +90,7 @@ class Rows:
         if self.engine == "Dask" or self.engine not in _EXACT:
             names = list(self.frame.to_native().columns)
             _check_case(names, self.engine)
-            check_names(names, self.engine)
+            check_names(names, self.engine)  # the schema could not hold two of one name
         self.schema: dict[str, Any] = dict(self.asked(self.frame.collect_schema))
         check_names(list(self.schema), self.engine)
 
@@ -112,7 +112,7 @@ class Rows:
         if kind.is_float():
             return self.filtered(status.is_null() | status.is_nan())
         if not (kind.is_integer() or kind == nw.Object or isinstance(kind, _TEXT)):
-            return self.filtered(status.is_null())  # others are written in no such way
+            return self.filtered(status.is_null())  # no value of another type is one of these texts
         text = status.cast(nw.String).str.strip_chars(_SPACES).str.to_lowercase()
         return self.filtered(text.is_null() | text.is_in(STATUS_OK))
 
