@@ -44,6 +44,10 @@ _VALUES = (
     ),
     *(b"9" * 5000, b"9223372036854775808", b'{"a": {"b": []}}', b"[" * 2000 + b"]" * 2000),
 )
+_CELLS = (
+    *(b"2", b"2.5", b"-1", b"x", b"", b"true", b"nan", b"1e999", b"1e308"),
+    *(b"2026-01-01", b"2026-01-01 10:00:00", b"10000-01-01"),
+)
 _BYTES = (
     b"\0",
     b"\x1b[31m",
@@ -215,6 +219,22 @@ def cells_changed(content: bytes, rng: random.Random) -> bytes | None:
     return b"\n".join(lines)
 
 
+def column_changed(content: bytes, rng: random.Random) -> bytes | None:
+    """Give all rows below a row the same value in one column, of another type perhaps."""
+    lines = content.split(b"\n")
+    separator = b"\t" if b"\t" in content else b","
+    rows = [i for i, line in enumerate(lines) if separator in line]
+    if not rows:
+        return None
+    width = lines[head := rng.choice(rows[:3])].count(separator)
+    column, value = rng.randrange(width + 1), rng.choice(_CELLS)
+    for i, line in enumerate(lines[head + 1 :], head + 1):
+        cells = line.split(separator)
+        if len(cells) == width + 1:
+            lines[i] = separator.join([*cells[:column], value, *cells[column + 1 :]])
+    return b"\n".join(lines)
+
+
 def names_of_a_database(content: bytes, rng: random.Random) -> bytes:
     """Rename a column or a table in a schema, or make a view of a table."""
     try:
@@ -297,6 +317,7 @@ TEXT: dict[str, tuple[Mutator, ...]] = {
         slice_moved,
         lines_changed,
         cells_changed,
+        column_changed,
     ),
     "same": (with_windows_line_ends, with_a_mark, in_utf16, in_gzip),
 }

@@ -168,7 +168,11 @@ class ToolFormats:
 
         def declared(read: Reads) -> Reads:
             def read_file(source: Source) -> Output:
-                result = read(source)
+                import numpy as np
+
+                # What is divided by zero or overflows is not finite, and counted as such.
+                with np.errstate(all="ignore"):
+                    result = read(source)
                 if isinstance(result, Output):
                     return result
                 return output(

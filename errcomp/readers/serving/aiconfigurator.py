@@ -198,7 +198,8 @@ def _read_messages(source: Source) -> Rows:
     if doubtful := stated in sheet.columns and "version_column" in sheet.columns:
         keys["provenance"] = "version_column"
     rows = rows_of(sheet, _measures(sheet, latency), keys, tool=f"{_TOOL} collector")
-    width = pl.col("dtype").replace_strict(_SIZES, default=None, return_dtype=pl.Int64)
+    data_type = pl.col("dtype").cast(pl.String)  # a column of numbers in a damaged table
+    width = data_type.replace_strict(_SIZES, default=None, return_dtype=pl.Int64)
     elements = pl.col("elements").cast(pl.Int64, strict=False)
     rows = rows.with_columns(size_bytes=elements * width)
     notes = ["The table has message sizes in elements; size_bytes is computed from the data type."]
@@ -214,7 +215,7 @@ def _doubtful(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
 
     stated = pl.col("provenance")
     # Null if they agree: a key must not separate equal rows.
-    differs = stated.is_not_null() & (stated.cast(pl.String) != pl.col("version"))
+    differs = stated.is_not_null() & (stated.cast(pl.String) != pl.col("version").cast(pl.String))
     marked = rows.with_columns(
         provenance=pl.when(differs).then(pl.lit("the table itself says ") + stated.cast(pl.String))
     )
@@ -257,8 +258,9 @@ def _read_serving(source: Source) -> Rows:
             concurrency=text.str.extract(r"silicon_concurrency=([0-9]{1,18})\b").cast(pl.Int64),
         ).drop("_source")
     notes = [
-        "Times are means over the requests of a serving run. A configuration may have settings "
-        "that are not in the table: check outliers before using them."
+        "Times are means over the requests of a serving run. Some settings of a configuration may "
+        "be missing from the table, so two rows that look alike may differ: check outliers before "
+        "you rely on them."
     ]
     return Rows(with_repeats(rows), notes=notes)
 

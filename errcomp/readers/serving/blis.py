@@ -333,8 +333,7 @@ def _error_notes(sheet: Sheet, names: list[str]) -> list[str]:
                 continue
             stated = sheet.numbers(column)
             measured = sheet.numbers(f"gt_{name}_ms")
-            with np.errstate(divide="ignore", invalid="ignore"):
-                error = scale * np.abs(sheet.numbers(f"blis_{name}_ms") / measured - 1)
+            error = scale * np.abs(sheet.numbers(f"blis_{name}_ms") / measured - 1)
             # Differences of twice the rounding, if neither side is missing.
             unlike = np.abs(np.abs(stated) - error) > 1e-3 * np.maximum(error, scale * 1e-2)
             if unlike.any():

@@ -134,8 +134,7 @@ def _stated(source: Source, sheet: Sheet, constant: str) -> list[str]:
             unlike.append(f"sum of {side}")
     for side, limit, share in _WITHIN.findall(text):
         if side in sides:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                inside = np.abs(sides[side] / measured - 1) <= float(limit)
+            inside = np.abs(sides[side] / measured - 1) <= float(limit)
             if not _is_near(float(inside.mean()), share):
                 unlike.append(f"{side} {limit} error")
     if unlike:

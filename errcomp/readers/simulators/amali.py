@@ -107,9 +107,8 @@ def _read_measured(source: Source) -> Rows:
     average = sheet.numbers("Average")
     spread = np.full(len(times), np.nan)
     several = (n > 1) & (average > 0)
-    with np.errstate(all="ignore"):  # infinite or huge times
-        spread[several] = np.nanstd(times[several], axis=1, ddof=1) / average[several]
-    spread[~np.isfinite(spread)] = np.nan
+    spread[several] = np.nanstd(times[several], axis=1, ddof=1) / average[several]
+    spread[~np.isfinite(spread)] = np.nan  # infinite or huge times
     keys = {"kernel": "Kernel Name"}
     measure = Value("time", "cycles", measured="Average")
     rows = rows_of(sheet, [measure], keys, tool="ncu")

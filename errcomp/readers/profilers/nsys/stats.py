@@ -306,8 +306,7 @@ def _rows(source: Source, sheet: Sheet, header: _Header) -> pl.DataFrame:
         if "total" in columns:
             unit = _unit(source, header, "total")
             # More digits than the printed average.
-            with np.errstate(divide="ignore", invalid="ignore"):
-                mean = sheet.numbers(columns["total"]) / count
+            mean = sheet.numbers(columns["total"]) / count
         else:
             unit = _unit(source, header, "average")
             mean = sheet.numbers(columns["average"])

@@ -196,8 +196,7 @@ def read_stats(source: Source) -> Rows:
     sheet = source.sheet(("Name", "Calls", "TotalDurationNs"))
     calls, total = sheet.numbers("Calls"), sheet.numbers("TotalDurationNs")
     # The average of the older versions has no decimals.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        mean = total / calls
+    mean = total / calls
     whole = np.where(np.isfinite(calls) & (calls < 2**53), calls, 0)
     fields: dict[str, Any] = {
         "kernel": (names := [text or "kernel without a name" for text in sheet.texts("Name")]),
