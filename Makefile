@@ -1,5 +1,5 @@
 # Two commands need nothing but Python (3.11 or newer) and make:
-#   make demo    environment, install, the main commands on embedded tables, and a page to look at
+#   make demo    environment, install, the main commands on built-in tables, and a page to look at
 #   make test    the same for the test suite
 .PHONY: demo test pages simulations engines install lint types docs site core lowest fuzz coverage mutants watch \
     benchmarks benchmarks-disk sbom clean

@@ -2,7 +2,7 @@
 
 Run: python benchmarks/bench_clusters.py [--quick] [-o FOLDER]
 
-The embedded table: 146 configurations in 24 groups of model, mode and batch, 9,999 resamples. By
+The built-in table: 146 configurations in 24 groups of model, mode and batch, 9,999 resamples. By
 hand, in two ways: NumPy draws clusters and concatenates their rows, resample by resample, which is
 the most common way; or draws sums by cluster all at once. wildboottest tests a single value where
 errcomp gives an interval; no other package resamples clusters.
@@ -25,7 +25,7 @@ Sample = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def embedded() -> Sample:
-    """Return predictions, measurements and clusters of the embedded table."""
+    """Return predictions, measurements and clusters of the built-in table."""
     pairs = ec.datasets.load("neusight").of_tool("neusight")
     codes = np.stack([pairs.codes(name) for name in ("model", "mode", "batch")])
     return pairs.predicted, pairs.measured, np.unique(codes, axis=1, return_inverse=True)[1].ravel()

@@ -2,7 +2,7 @@
 
 Run: python benchmarks/bench_hierarchical.py [--quick] [-o FOLDER]
 
-Kernels: the embedded table, effects of classes on devices. The peer, statsmodels, has neither
+Kernels: the built-in table, effects of classes on devices. The peer, statsmodels, has neither
 spreads by class nor robust errors nor effects of runs. Runs: 4 chains with 1,000 draws of tuning,
 two at a time, on the same made-up runs; the peer, Bambi, compiles its model at each fit, errcomp at
 the first fit of a process.
@@ -27,7 +27,7 @@ RUNS = 87
 
 
 def kernels() -> tuple[Kernels, dict[str, Any]]:
-    """Return the embedded table, and its log-ratios for the peer."""
+    """Return the built-in table, and its log-ratios for the peer."""
     table = ec.datasets.load("neusight-kernels")
     p, m = table.predicted, table.measured
     known = np.isfinite(p) & np.isfinite(m) & (p > 1e-6) & (m > 0)

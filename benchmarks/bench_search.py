@@ -115,6 +115,6 @@ if __name__ == "__main__":
     asking.ask(
         "search",
         "Claim search",
-        "Which subset of the embedded table, under which rule, gives a published figure?",
+        "Which subset of the built-in table, under which rule, gives a published figure?",
         measure,
     )

@@ -1,4 +1,4 @@
-"""Numbers of the documentation that are computed from the embedded tables.
+"""Numbers of the documentation that are computed from the built-in tables.
 
 Run `python docs/facts.py` to write docs/results/facts.json. A test compares the file with a new
 computation. Fractions are not in per cent.

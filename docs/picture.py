@@ -1,4 +1,4 @@
-"""Draw the picture of the README: claimed accuracy against recomputed, from the embedded table.
+"""Draw the picture of the README: claimed accuracy against recomputed, from the built-in table.
 
 Run: python docs/picture.py            writes docs/audit.svg
 """

@@ -1,4 +1,4 @@
-"""The embedded tables: what they say of themselves, that they verify, and that they rebuild."""
+"""The built-in tables: what they say of themselves, that they verify, and that they rebuild."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OF_THE_ARTIFACT = ("neusight", "neusight-kernels")
 
 @pytest.fixture
 def copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A copy of the embedded tables that a test may spoil."""
+    """A copy of the built-in tables that a test may spoil."""
     shutil.copytree(datasets.folder("neusight"), tmp_path / "neusight")
     monkeypatch.setattr(datasets, "folder", lambda name: tmp_path / name)
     return tmp_path / "neusight"

@@ -42,10 +42,10 @@ GROUP_KEYS = ("device", "model", "mode", "kernel_class")
     scope="pairs",
     order=90,
     why="Compares each variant (fused, distributed, training, another precision, …) with the most "
-    "frequent one. The test is Wilcoxon's signed-rank test if both have at least six "
-    "configurations that differ in nothing else (fewer cannot reach p < 0.05), and Mann and "
-    "Whitney's test otherwise, corrected for the number of tests (Holm). Fires when significant "
-    "and one error is at least 1.25 times the other.",
+    "frequent one. If the two share at least six configurations that are "
+    "otherwise identical (fewer cannot reach p < 0.05), the test is Wilcoxon's signed-rank test, "
+    "otherwise the Mann–Whitney U test. P-values are corrected by Holm. Fires when a difference is "
+    "significant and one error is at least 1.25 times the other.",
     remedy="Quote each variant separately. Variants that ran on different configurations may also "
     "differ in model or device.",
     needs_pairs=True,

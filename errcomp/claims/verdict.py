@@ -297,9 +297,10 @@ def _reading(claim: Claim, name: str, figures: Mapping[str, Estimate], word: Wor
     fits = [label for label, value in values.items() if low <= value < high]
     if not fits:
         return " The source does not say which correlation it is."
+    verb = "rounds" if len(fits) == 1 else "round"
     return (
         " The source does not say which correlation it is: "
-        f"{' and '.join(fits)} of the same pairs would round to {claim.shown}."
+        f"{' and '.join(fits)} of the same pairs {verb} to {claim.shown}."
     )
 
 
@@ -476,5 +477,6 @@ def _sentence(
     text = f"{found}: the whole interval is {side} {claim.shown}{times}."
     others = [name for name in agreeing if AGGREGATIONS[name] != recomputed.figure]
     if others:
-        text += f" The {spoken(others)} of the same pairs would round to {claim.shown}."
+        verb = "rounds" if len(others) == 1 else "round"
+        text += f" The {spoken(others)} of the same pairs {verb} to {claim.shown}."
     return text

@@ -34,8 +34,8 @@ def add_table_arguments(parser: argparse.ArgumentParser, *, at_scale: bool = Fal
         nargs="?",
         default="neusight",
         metavar="TABLE",
-        help=f"file of pairs (CSV, Parquet, JSON, JSON lines), {files}folder of an artifact, or "
-        "name of an embedded table (default: neusight)",
+        help=f"file of pairs (CSV, Parquet, JSON, JSON lines), {files}artifact folder, or "
+        "name of a built-in table (default: neusight)",
     )
     group = parser.add_argument_group("reading the table")
     group.add_argument("--predicted", metavar="COLUMN", help="column that holds the predictions")
@@ -59,7 +59,7 @@ def add_column(parser: argparse._ActionsContainer, names: str) -> None:
         action="append",
         default=[],
         metavar="NAME=COLUMN",
-        help=f"read COLUMN of the table as NAME: {names}; may be repeated",
+        help=f"read COLUMN of the table as NAME ({names}); may be repeated",
     )
 
 
@@ -116,7 +116,9 @@ def add_kernel_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--predicted", metavar="COLUMN", help="column that holds the predictions")
     group.add_argument("--measured", metavar="COLUMN", help="column that holds the measurements")
     group.add_argument("--unit", help="unit of all times, e.g. ms")
-    group.add_argument("--tool", metavar="NAME", help="only the kernels that this tool predicted")
+    group.add_argument(
+        "--tool", metavar="NAME", help="use only the kernels that this tool predicted"
+    )
     add_where(group)
 
 
@@ -202,7 +204,7 @@ def load_table(args: argparse.Namespace) -> Pairs:
         raise no_such_table(args.table, "table", datasets.names())
     if columns or args.unit:
         raise InputError(
-            f"{args.table} is an embedded table: its columns and unit are known, "
+            f"{args.table} is a built-in table: its columns and unit are known, "
             "so leave out --predicted, --measured, --column and --unit"
         )
     command = {"kernels": "propagate", "history": "halflife fit"}.get(
@@ -262,7 +264,7 @@ def pairs_at_hand(pairs: Pairs | PairRows) -> list[Pairs]:
 
 
 def load_kernels(args: argparse.Namespace, name: str) -> Kernels:
-    """Read the table of kernels that is named: a file, an artifact, or an embedded one."""
+    """Read the table of kernels that is named: a file, an artifact, or a built-in one."""
     from errcomp import datasets
     from errcomp.readers import kernels as reader
 
@@ -272,7 +274,7 @@ def load_kernels(args: argparse.Namespace, name: str) -> Kernels:
         given = [n for n in ("predicted", "measured", "unit", "tool") if getattr(args, n)]
         if given:
             raise InputError(
-                f"{name} is an embedded table: its columns, unit and tool are known, so leave out "
+                f"{name} is a built-in table: its columns, unit and tool are known, so leave out "
                 f"--{', --'.join(given)}"
             )
         kernels: Kernels = datasets.load(name)
@@ -336,15 +338,15 @@ def _columns_of(args: argparse.Namespace) -> dict[str, str]:
 
 
 def no_such_table(name: str, kind: str, embedded: Sequence[str]) -> InputError:
-    """Return the error for a name of neither a file nor an embedded table of this kind."""
+    """Return the error for a name of neither a file nor a built-in table of this kind."""
     folder = Path(name).parent
     try:
         files = [str(folder / entry.name) for entry in islice(folder.iterdir(), _FILES_LOOKED_AT)]
     except OSError:
         files = []
     return InputError(
-        f"{name}: no such file, and no embedded {kind} of that name. "
-        f"{did_you_mean(name, [*embedded, *files])}Embedded: {', '.join(embedded)}"
+        f"{name}: no such file, and no built-in {kind} of that name. "
+        f"{did_you_mean(name, [*embedded, *files])}Built-in: {', '.join(embedded)}"
     )
 
 

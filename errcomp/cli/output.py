@@ -148,7 +148,7 @@ def with_basis(report: Report, inputs: Sequence[str | Path | None]) -> Report:
 
 
 def _checksums(name: str) -> Iterator[str]:
-    """Yield an input with its checksum: a file, an embedded table, or each file of a folder.
+    """Yield an input with its checksum: a file, a built-in table, or each file of a folder.
 
     A store on a server has none.
     """

@@ -88,7 +88,7 @@ def histories() -> tuple[str, ...]:
 
 
 def list() -> tuple[DatasetInfo, ...]:  # noqa: A001 - read as `datasets.list()`
-    """Return the facts about every embedded dataset, as `info` does for one.
+    """Return the facts about every built-in dataset, as `info` does for one.
 
     Examples
     --------
@@ -155,7 +155,7 @@ def load(name: str) -> Any: ...
 
 
 def load(name: str) -> Pairs | Kernels | History:
-    """Load the table of an embedded dataset: pairs, kernels or a history.
+    """Load the table of a built-in dataset: pairs, kernels or a history.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Facts about an embedded dataset, other than its rows."""
+"""Facts about a built-in dataset, other than its rows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Holds = Literal["pairs", "kernels", "history", "tables"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of an embedded table.
+    """One column of a built-in table.
 
     Attributes
     ----------

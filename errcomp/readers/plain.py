@@ -343,7 +343,7 @@ def _header(path: Path, fields: list[str]) -> list[str]:
 def _refuse(path: Path, line: int, fields: int, width: int, separator: str) -> None:
     if fields == 0:
         raise InputError(f"{path}: line {line} is empty. Remove it.")
-    remedy = "A row may be cut off, or a field holds the separator and needs quotes"
+    remedy = "A row may be incomplete, or a field holds the separator and needs quotes"
     if fields > width and separator == ",":
         remedy += "; numbers with a decimal comma (1,5) must be written with a point (1.5)"
     raise InputError(
@@ -446,7 +446,7 @@ def _loads(path: Path, text: str, *, first_line: int | None) -> Any:
     except json.JSONDecodeError as error:
         raise InputError(
             f"{path}: line {(first_line or 1) + error.lineno - 1}: not valid JSON ({error.msg}). "
-            "The file may be cut off; JSON lines hold one object per line."
+            "The file may be incomplete; JSON lines hold one object per line."
         ) from error
     except ValueError as error:
         where = "" if first_line is None else f"line {first_line}: "

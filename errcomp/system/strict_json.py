@@ -132,7 +132,7 @@ def table(path: Path, text: str, needed: Sequence[str]) -> list[tuple[int, dict[
             if len(row) != len(header):
                 raise InputError(
                     f"{path}: line {reader.line_num}: {len(row)} fields, expected {len(header)}. "
-                    "The file may be cut off: copy it again."
+                    "The file may be incomplete: copy it again."
                 )
             rows.append((reader.line_num, dict(zip(header, row, strict=True))))
     except csv.Error as error:

@@ -85,14 +85,14 @@ class LevelsTable:
         lines = [
             f"errors of kernels: {self.assumption}",
             f"{'level':<24}{'predicted':>11}{'mean':>10}{'90 % band':>23}{'rel. sd':>9}"
-            f"{'growth':>8}{'in all':>8}",
+            f"{'growth':>8}{'vs kernels':>12}",
         ]
         for row in self.rows:
             band = f"{format_time(row.low)} – {format_time(row.high)}"
             lines.append(
                 f"{row.level:<24}{format_time(row.predicted):>11}{format_time(row.mean):>10}"
                 f"{band:>23}{100 * row.relative_sd:>7.2f} %{_factor(row.growth):>8}"
-                f"{_factor(row.since_kernels):>8}"
+                f"{_factor(row.since_kernels):>12}"
             )
         return "\n".join(lines)
 

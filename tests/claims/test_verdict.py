@@ -90,9 +90,13 @@ def test_a_claim_is_judged_under_its_own_aggregation() -> None:
 def test_the_aggregation_that_agrees_is_named() -> None:
     verdict = judge(claim("2.3%"), figures(), PAIRS)
     assert verdict.agreeing == ("geometric mean",)
-    assert "The geometric mean of the same pairs would round to 2.3 %." in verdict.reason
+    assert "The geometric mean of the same pairs rounds to 2.3 %." in verdict.reason
     assert verdict.ratio == pytest.approx(0.08 / 0.023)
     assert "3.5 times the claim" in verdict.reason
+    two = {**figures(), "median_ape": Estimate("median_ape", 0.023, low=0.01, high=0.2, n=16)}
+    assert "The median and the geometric mean of the same pairs round to" in (
+        judge(claim("2.3%", aggregation="mean"), two, PAIRS).reason
+    )
 
 
 def test_an_error_of_unstated_average_is_condemned_only_if_every_average_is() -> None:
@@ -355,8 +359,10 @@ def test_a_correlation_may_be_another_one_and_says_so() -> None:
     wrong = judge(own, correlations(0.5, 0.95), PAIRS)
     assert wrong.reason.endswith("The source does not say which correlation it is.")
     other = judge(own, correlations(0.5, 0.95, spearman=0.99), PAIRS)
-    assert "is: Spearman rank correlation of the same pairs would round to" in other.reason
+    assert "is: Spearman rank correlation of the same pairs rounds to" in other.reason
     assert other.word == "overstated"
+    two = correlations(0.5, 0.95, spearman=0.99, r2=0.99)
+    assert " and R² of the same pairs round to 0.99." in judge(own, two, PAIRS).reason
     named = replace(own, metric="Pearson correlation")
     assert "The source" not in judge(named, correlations(0.5, 0.95), PAIRS).reason
     assert "The source" not in judge(own, correlations(0.5, 0.995), PAIRS).reason

@@ -1,4 +1,4 @@
-"""Bands against measured totals: on the embedded operators, on tables that can be done by hand."""
+"""Bands against measured totals: on the built-in operators, on tables that can be done by hand."""
 
 from __future__ import annotations
 

@@ -270,7 +270,7 @@ def test_events_without_a_name_or_of_wrong_kinds(tmp_path: Path) -> None:
     ("content", "message_"),
     [
         (space(Plane("/host:CPU")), "no operation of a device or of XLA.*block_until_ready"),
-        (gpu()[:-5], r"not a trace of XLA \(byte .* are left\).*cut off"),
+        (gpu()[:-5], r"not a trace of XLA \(byte .* are left\).*incomplete"),
     ],
 )
 def test_damaged_traces_are_refused(content: bytes, message_: str, tmp_path: Path) -> None:

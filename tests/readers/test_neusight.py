@@ -193,7 +193,7 @@ def test_nothing_measured_and_predicted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ('{\n"num_layer": 2,\n"e2e_lat', r"line 3: not valid JSON .* may be cut off"),
+        ('{\n"num_layer": 2,\n"e2e_lat', r"line 3: not valid JSON .* may be incomplete"),
         ("[1, 2]", r"missing num_layer, e2e_latency, fw_latency, bwall_latency"),
         ('{"num_layer": 2}', r"missing e2e_latency, fw_latency, bwall_latency"),
         (total(2, 0.0), r"e2e_latency must be positive, got 0"),
@@ -222,7 +222,7 @@ def test_totals_that_cannot_be_used_name_the_file(
         (PREDICTED, r"no operators after the header"),
         ("", r"line 1: missing column Name, e2e_latency, fw_latency, OutputShape, Prev, OpName"),
         ("Name,OpName\n", r"line 1: missing column e2e_latency, fw_latency, OutputShape, Prev"),
-        (PREDICTED + "a,b,c\n", r"line 2: 3 fields, expected 6. The file may be cut off"),
+        (PREDICTED + "a,b,c\n", r"line 2: 3 fields, expected 6. The file may be incomplete"),
         (PREDICTED + "a,b,set(),(),1.0,1.", r"line 2: the file ends within a line"),
         (PREDICTED + 'a,b,set(),"(),1.0,1.0\n', r"line \d: not valid CSV"),
         (PREDICTED + "a,b,set(),(),1.0,1.0\na,b,set(),(),1.0,x\n", r"line 3: e2e_latency must be"),

@@ -227,8 +227,8 @@ BAD_TEXT = [
         "p,m\n1,2\n",
         r"missing columns predicted, measured. Columns found: p, m. Name yours",
     ),
-    ("a.csv", CSV + "C,1,2\n", r"line 4: 3 fields, but the header has 4. A row may be cut off"),
-    ("a.csv", CSV + "C", r"line 4: 1 field, but the header has 4. A row may be cut off"),
+    ("a.csv", CSV + "C,1,2\n", r"line 4: 3 fields, but the header has 4. A row may be incomplete"),
+    ("a.csv", CSV + "C", r"line 4: 1 field, but the header has 4. A row may be incomplete"),
     ("a.csv", CSV + "\n" + "C,1,2,3\n", r"line 4 is empty. Remove it"),
     ("a.csv", CSV + "C,1,1,5,2\n", r"line 4: 5 fields, .* decimal comma \(1,5\) must be written"),
     (
@@ -264,11 +264,15 @@ BAD_TEXT = [
     ("a.csv", b"\xef\xbb\xbfa,b\n\xff,1\n", r"line 2: byte 0xff is not UTF-8. Save the file as"),
     ("a.csv", CSV.encode("utf-16")[:-1], r" not text in UTF-16 \(truncated data\)"),
     ("a.csv", b"predicted,measured\n1,\x00\n", r"line 2: a zero byte, so this is not a text file"),
-    ("a.csv.gz", gzip.compress(CSV.encode() * 99, mtime=0)[:60], r"broken gzip .* may be cut off"),
+    (
+        "a.csv.gz",
+        gzip.compress(CSV.encode() * 99, mtime=0)[:60],
+        r"broken gzip .* may be incomplete",
+    ),
     ("a.parquet", CSV, r"not Parquet: it does not begin with PAR1"),
     ("a.parquet", b"PAR1" + b"\x00" * 50, r"must end with PAR1"),
     ("a.parquet", b"PAR1" + b"\x01" * 50 + b"PAR1", r"broken Parquet \(.+\). Export it again"),
-    ("a.jsonl", '{"predicted": 1, "measured": 2}\n{"pred', r"line 2: not valid JSON .* cut off"),
+    ("a.jsonl", '{"predicted": 1, "measured": 2}\n{"pred', r"line 2: not valid JSON .* incomplete"),
     ("a.jsonl", '{"predicted": 1}\n\n{"predicted": 1}\n', r"line 2 is empty. Remove it"),
     (
         "a.jsonl",

@@ -273,7 +273,7 @@ def test_json_with_values_of_other_kinds(tmp_path: Path) -> None:
 
 def test_json_that_is_cut_off_is_refused(tmp_path: Path) -> None:
     text = (JSON / "good" / "9_results.json").read_text()
-    with pytest.raises(InputError, match="not valid JSON .*may be cut off"):
+    with pytest.raises(InputError, match="not valid JSON .*may be incomplete"):
         rocprof.read(written(tmp_path, text[:-9], "x.json"))
 
 

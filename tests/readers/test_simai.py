@@ -67,7 +67,7 @@ def test_a_pipeline_is_in_the_summary_only() -> None:
 
 def test_reports_in_parts() -> None:
     cut = simai.read(FOLDER / "cut_off")
-    assert cut.notes == ("The line of totals is missing: the report may be cut off.",)
+    assert cut.notes == ("The line of totals is missing: the report may be incomplete.",)
     assert values(cut.of(level="system").rows)[0] == ("time", "us", 340.0)
     layers = simai.read(FOLDER / "layers_only")
     assert values(layers.of(level="system").rows) == [

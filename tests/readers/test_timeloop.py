@@ -128,7 +128,7 @@ def test_damage_is_named(tmp_path: Path, old: str, new: str, message: str) -> No
 def test_half_a_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "stats.txt"
     path.write_text(GOOD.read_text()[:1500])
-    with pytest.raises(InputError, match="may be cut off"):
+    with pytest.raises(InputError, match="may be incomplete"):
         read(path)
 
 

@@ -1,4 +1,4 @@
-"""Figures of the survey that were worked out by hand, against the embedded dataset."""
+"""Figures of the survey that were worked out by hand, against the built-in dataset."""
 
 from __future__ import annotations
 

@@ -209,8 +209,8 @@ class KernelCorrection:
             return
         if self.family not in kernels.keys:
             raise InputError(
-                f"{kernels.prefix}no column {self.family!r} for the family of a device. Columns "
-                f"to group by: {describe_names(kernels.keys, wanted=self.family)}"
+                f"{kernels.prefix}no column {self.family!r}, which `family` names as the family of "
+                f"each device. Columns: {describe_names(kernels.keys, wanted=self.family)}"
             )
         pairs = sorted(set(zip(names.device.tolist(), names.family.tolist(), strict=True)))
         devices = [device for device, _ in pairs]

@@ -167,7 +167,7 @@ def _verdict(rows: list[EvaluationRow]) -> Verdict:
     if best.beats_sum:
         return Verdict("Better than the sum", f"{text}; it beats the sum of kernels.", "good")
     return Verdict(
-        "Undecided", f"{text}; its lead over the sum of kernels is not significant.", "doubt"
+        "Undecided", f"{text}, but it is not significantly better than the sum of kernels.", "doubt"
     )
 
 
@@ -299,7 +299,7 @@ def _conclusion(best: EvaluationRow, groups: int) -> str:
     if best.beats_sum:
         return f"{sentence}; it beats the sum of kernels."
     few = f"{groups} {group_of(best.split)}s"
-    return f"{sentence}; with {few} its lead over the sum of kernels is not significant."
+    return f"{sentence}, but with {few} it is not significantly better than the sum of kernels."
 
 
 def _figure(name: str) -> Column:

@@ -331,7 +331,8 @@ def judge(cell: PrintedCell, candidates: Iterable[Candidate], note: str = "") ->
         notes = [note]
         if fit == "tie":
             notes.append(
-                "The value is exactly halfway between two figures; the survey prints the lower one."
+                "The value is exactly halfway between two figures that could be printed; the "
+                "survey prints the lower one."
             )
         if not candidate.stated:
             notes += [_shown_rule(c, cell) for c in tried if c.stated]

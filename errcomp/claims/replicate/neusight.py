@@ -205,7 +205,7 @@ def _group(pairs: Pairs, conditions: Mapping[str, object]) -> Pairs:
     if part is None:
         wanted = ", ".join(f"{key} {value}" for key, value in conditions.items())
         raise InputError(
-            f"{pairs.source}: no configuration with {wanted}. The replication needs the embedded "
+            f"{pairs.source}: no configuration with {wanted}. The replication needs the built-in "
             "neusight dataset, or all of it rebuilt."
         )
     return part
@@ -455,7 +455,7 @@ NEUSIGHT_RANGES: Mapping[tuple[str, str], tuple[_Rules, str]] = {
         "kernel error range on datacentre GPUs, high",
     ): (
         _kernel,
-        "The embedded table holds sums of operators, not single operators. If the errors of the "
+        "The built-in table holds sums of operators, not single operators. If the errors of the "
         "operators differ in sign, the sum has a smaller error than the operators.",
     ),
     ("model-level error range, low", "model-level error range, high"): (

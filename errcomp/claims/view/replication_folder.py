@@ -195,7 +195,7 @@ def _basis(without: bool) -> Iterator[str]:
     )
     yield f"- Seed: {_SEED}, for the intervals in the figure of claims. No cell depends on it."
     yield "- Check these files: `sha256sum -c SHA256SUMS`"
-    yield from ("- Datasets, embedded in errcomp (`errcomp datasets show NAME`):", "")
+    yield from ("- Datasets, built into errcomp (`errcomp datasets show NAME`):", "")
     lines = [
         [f"{name}/{escaped(table.file)}", str(table.rows), f"`{table.sha256}`"]
         for name in _DATASETS

@@ -98,8 +98,8 @@ def build(parser: Parser) -> None:
     fit.add_argument("--json", action="store_true", help="print one JSON document on stdout")
     add_figure_argument(
         fit,
-        "write the figure NAME to FILE (png, svg or pdf): overhead (per launch and device) or "
-        "posterior (measured runs against runs simulated by the fitted model); may be repeated",
+        "write the figure NAME (overhead: per launch and device; or posterior: measured runs "
+        "against runs simulated by the fitted model) to FILE (png, svg or pdf); may be repeated",
     )
     fit.set_defaults(run=_fit, output=None)
 
@@ -124,8 +124,8 @@ def build(parser: Parser) -> None:
     add_output_arguments(judge)
     add_figure_argument(
         judge,
-        "write the figure NAME (of the first split) to FILE (png, svg or pdf): predicted, "
-        "residuals, coverage or abstention; may be repeated",
+        "write the figure NAME (predicted, residuals, coverage or abstention; of the first split) "
+        "to FILE (png, svg or pdf); may be repeated",
     )
     judge.set_defaults(run=_evaluate)
 
@@ -173,7 +173,7 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         default=_EMBEDDED,
         metavar="PATH",
         help="table of kernels (CSV, Parquet, JSON, JSON lines) with a column run_measured, folder "
-        f"of an artifact, or name of an embedded table (default: {_EMBEDDED})",
+        f"of an artifact, or name of a built-in table (default: {_EMBEDDED})",
     )
     parser.add_argument(
         "--task",

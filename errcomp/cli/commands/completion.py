@@ -32,7 +32,7 @@ _FILES = (
     "NEW",
 )
 _FOLDERS = ("FOLDER",)
-#: Command → argument that also takes the name of an embedded table, and the table's kind.
+#: Command → argument that also takes the name of a built-in table, and the table's kind.
 _EMBEDDED = {
     "audit": ("table", "pairs"),
     "report": ("results", "pairs"),
@@ -57,7 +57,7 @@ def build(parser: Parser) -> None:
     """Add ``completion bash|zsh``."""
     parser.description = (
         "Print a script that completes commands, options, their choices, files and "
-        "embedded tables. For bash write it to "
+        "built-in tables. For bash write it to "
         "~/.local/share/bash-completion/completions/errcomp, or put the line "
         "`source <(errcomp completion bash)` into ~/.bashrc. For zsh, save it as _errcomp "
         "in a folder of $fpath."
@@ -105,7 +105,7 @@ def _completer(command: str, action: argparse.Action) -> Any:
 
 
 def _tables(kind: str) -> Sequence[str]:
-    """Return the names of the embedded tables of a kind, or of all kinds."""
+    """Return the names of the built-in tables of a kind, or of all kinds."""
     from errcomp import datasets
 
     return [dataset.name for dataset in datasets.list() if kind in ("", dataset.holds)]

@@ -1,4 +1,4 @@
-"""The embedded tables and where they come from."""
+"""The built-in tables and where they come from."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def build(parser: Parser) -> None:
 
     listing = actions.add_parser(
         "list",
-        help="the embedded tables, one per line",
-        description="The embedded tables: content, number of rows and licence of each.",
+        help="the built-in tables, one per line",
+        description="The built-in tables: content, number of rows and licence of each.",
     )
     add_output_arguments(listing)
     listing.set_defaults(run=_list)
@@ -46,7 +46,7 @@ def build(parser: Parser) -> None:
     show = actions.add_parser(
         "show",
         help="source, licence, columns and units of one table",
-        description="Where an embedded table comes from, its licence, its checksum, and the "
+        description="Where a built-in table comes from, its licence, its checksum, and the "
         "meaning and unit of each column.",
     )
     _add_name(show)
@@ -56,7 +56,7 @@ def build(parser: Parser) -> None:
     build = actions.add_parser(
         "build",
         help="derive a table again from its source",
-        description="Derive an embedded table again from its original files: the same "
+        description="Derive a built-in table again from its original files: the same "
         "files give the same bytes. `errcomp datasets show NAME` says where they are published.",
     )
     _add_name(build)
@@ -78,7 +78,7 @@ def build(parser: Parser) -> None:
     export = actions.add_parser(
         "export",
         help="copy a table to a file; the suffix sets the format",
-        description="Copy an embedded table to a file; a dataset of several tables goes to a "
+        description="Copy a built-in table to a file; a dataset of several tables goes to a "
         "folder.",
     )
     _add_name(export)
@@ -92,7 +92,7 @@ def build(parser: Parser) -> None:
 
 def _add_name(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "name", metavar="NAME", help="name of an embedded table (see: errcomp datasets list)"
+        "name", metavar="NAME", help="name of a built-in table (see: errcomp datasets list)"
     )
 
 
@@ -108,7 +108,7 @@ def _list(args: argparse.Namespace) -> None:
         Column("Licence of the source", lambda row: row["licence"]),
     ]
     note = "Details: errcomp datasets show NAME"
-    table = Table("Embedded tables", columns, rows, [note])
+    table = Table("Built-in tables", columns, rows, [note])
     emit(args, {"schema": "errcomp.datasets/1", "rows": rows}, report_of(table))
 
 

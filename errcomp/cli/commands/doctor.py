@@ -1,4 +1,4 @@
-"""Check the installation: Python, packages, extras, embedded tables, a known result."""
+"""Check the installation: Python, packages, extras, built-in tables, a known result."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ _MODULES = {
 _ALSO = {"xgboost-cpu": "xgboost"}
 #: Tools for work on errcomp itself: run, not imported.
 _TOOLS = ("dev", "docs")
-#: MAPE of NeuSight over its 146 configurations in the embedded table (9.99 %).
+#: MAPE of NeuSight over its 146 configurations in the built-in table (9.99 %).
 _KNOWN_MAPE = 0.09988448303761839
 _TITLES = {
     "environment": "Environment",
     "package": "Required packages",
     "extra": "Extras",
-    "dataset": "Embedded tables",
+    "dataset": "Built-in tables",
     "check": "A known result, recomputed",
 }
 
@@ -52,7 +52,7 @@ _TITLES = {
 def build(parser: Parser) -> None:
     """Add ``doctor``."""
     parser.description = (
-        "Check Python, the packages, the extras and the embedded tables, and recompute a known "
+        "Check Python, the packages, the extras and the built-in tables, and recompute a known "
         "result. Exits with 1 if something is broken; a missing extra does not count as broken."
     )
     add_output_arguments(parser)

@@ -49,7 +49,7 @@ EXAMPLES = {
 
 _HISTORY = (
     "table of validations (CSV, Parquet, JSON, JSON lines), store of `errcomp history` (file or "
-    "URL), or name of an embedded history"
+    "URL), or name of a built-in history"
 )
 #: Studies that `show` knows: the dataset, and how it is grouped.
 STUDIES = {"ort": "ort-releases"}
@@ -91,8 +91,8 @@ def build(parser: Parser) -> None:
     fit.add_argument("--seed", type=seed, default=0, help="seed of the random draws (default: 0)")
     add_figure_argument(
         fit,
-        "write the figure NAME to FILE (png, svg or pdf): errors (by release), survival or "
-        "variogram, each of one group; or heat (groups by release); may be repeated",
+        "write the figure NAME (errors by release, survival or variogram, each of one group; or "
+        "heat: groups by release) to FILE (png, svg or pdf); may be repeated",
     )
     add_jobs_argument(fit, "fit groups")
     _add_reading(fit)
@@ -128,8 +128,8 @@ def build(parser: Parser) -> None:
 
     show = actions.add_parser(
         "show",
-        help="an embedded study of half-lives",
-        description="Half-lives of an embedded study. The study ort: small networks under every "
+        help="a built-in study of half-lives",
+        description="Half-lives of a built-in study. The study ort: small networks under every "
         "release of ONNX Runtime from 1.15 to 1.31, compared with a model frozen at "
         "the first release.",
     )
@@ -196,7 +196,7 @@ def _share(text: str) -> float:
 
 
 def _load(args: argparse.Namespace, name: str) -> History:
-    """Read a history: an embedded one, a store, or a file."""
+    """Read a history: a built-in one, a store, or a file."""
     from errcomp import datasets
 
     path = Path(name)

@@ -32,8 +32,8 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "table",
         metavar="PATH",
-        help="table of kernels (CSV, Parquet, JSON, JSON lines), folder of an artifact, or name of "
-        "an embedded table",
+        help="table of kernels (CSV, Parquet, JSON, JSON lines), artifact folder, or name of "
+        "a built-in table",
     )
     parser.add_argument("--model", type=Path, required=True, metavar="FILE", help="the model file")
     parser.add_argument(

@@ -74,8 +74,8 @@ def build(parser: Parser) -> None:
         nargs="?",
         default=_EMBEDDED,
         metavar="TABLE",
-        help="table of kernels (CSV, Parquet, JSON, JSON lines), folder of an artifact, or name of "
-        f"an embedded table (default: {_EMBEDDED})",
+        help="table of kernels (CSV, Parquet, JSON, JSON lines), artifact folder, or name of "
+        f"a built-in table (default: {_EMBEDDED})",
     )
     # `validate` takes the place of TABLE; its own table follows.
     parser.add_argument("rest", nargs="?", metavar="", help=argparse.SUPPRESS)
@@ -117,8 +117,8 @@ def build(parser: Parser) -> None:
     add_output_arguments(parser)
     add_figure_argument(
         parser,
-        "write the figure NAME to FILE (png, svg or pdf): bands or budget; with validate, coverage "
-        "or pit",
+        "write the figure NAME (bands or budget; with validate, coverage or pit) to FILE (png, svg "
+        "or pdf)",
     )
     parser.set_defaults(run=run)
 

@@ -43,7 +43,7 @@ def build(parser: Parser) -> None:
         default=["neusight"],
         metavar="RESULT",
         help="JSON document of a command (- reads it from standard input), or a table of pairs: "
-        "file, folder of an artifact, or name of an embedded table (default: neusight)",
+        "file, artifact folder, or name of a built-in table (default: neusight)",
     )
     parser.add_argument(
         "--title",
@@ -66,7 +66,7 @@ def run(args: argparse.Namespace) -> None:
     if args.output.suffix.lower() != PAGE:
         raise InputError(f"{args.output}: a report is a page; name a file that ends in {PAGE}")
     if "" in args.results:
-        raise InputError("a RESULT is empty; name a file, a folder or an embedded table")
+        raise InputError("a RESULT is empty; name a file, a folder or a built-in table")
     if "-" in args.results and not _STDIN.exists():
         raise InputError("-: standard input is closed; name a file")
     results = [str(_STDIN) if name == "-" else name for name in args.results]

@@ -48,7 +48,8 @@ def forecast_view(forecast: HalfLifeForecast) -> Report:
     draw = partial(curves.forecast, forecast)
     tables = [_table(forecast, clock) for clock in forecast.clocks[:-1]]
     return Report(
-        title=f"How long will the promised error hold? {forecast.source or 'The given history'}",
+        title="How long will the error stay within the promise? "
+        f"{forecast.source or 'The given history'}",
         line=[count(len(forecast.groups), "group"), count(len(forecast.versions), "version")],
         verdicts=[_tomorrow(forecast, group) for group in forecast.groups],
         figures=[Figure("forecast", caption, draw)],

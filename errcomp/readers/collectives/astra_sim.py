@@ -347,7 +347,7 @@ def read_end_to_end(source: Source) -> Rows:
         if len(cells) <= max(names.values()) or not cells[1]:
             raise source.error(
                 "a row without a run, or with fewer fields than the header. The file "
-                "may be cut off: copy it again.",
+                "may be incomplete: copy it again.",
                 line=number,
             )
         # Only the first row of a layer has its name; there is one row per run.

@@ -148,7 +148,7 @@ def read_nodes(source: Source) -> tuple[str, list[Node]]:
             "again."
         ) from None
     if not nodes:
-        raise source.error("no node in this trace. It may be cut off: copy it again.")
+        raise source.error("no node in this trace. It may be incomplete: copy it again.")
     if len({node.id for node in nodes}) < len(nodes):
         raise source.error(
             "two nodes have the same id: the file may hold several traces. Give one file per trace."
@@ -277,7 +277,7 @@ def read_operators(source: Source) -> tuple[pl.DataFrame, int]:
     nodes = _decoded(source)
     operators = [node for node in nodes if not node.name.startswith(_ROOT)]
     if not operators:
-        raise source.error("no operator in this trace. It may be cut off: copy it again.")
+        raise source.error("no operator in this trace. It may be incomplete: copy it again.")
     columns: dict[str, list[Any]] = {
         "measured": [_time(node.dur) for node in operators],
         "status": [_NO_TIME if _time(node.dur) is None else None for node in operators],

@@ -126,7 +126,7 @@ def _report(source: Source) -> Rows:
         notes += _added_up(of_layers, totals)
     rows = [*_iteration_rows(run, summary, totals), *rows]
     if layers and not totals:
-        notes.append("The line of totals is missing: the report may be cut off.")
+        notes.append("The line of totals is missing: the report may be incomplete.")
     return Rows(rows, notes=notes)
 
 
@@ -138,7 +138,7 @@ def _summary(
     if len(cells) != len(names):
         raise source.error(
             f"{len(cells)} values, but the summary's header has {len(names)} names. The file may "
-            "be cut off: copy it again.",
+            "be incomplete: copy it again.",
             line=number + 1,
         )
     times = {}
@@ -155,7 +155,7 @@ def _totals(source: Source, number: int, line: str) -> dict[str, float | None]:
     times = dict(zip(cells[::2], map(_number, cells[1::2]), strict=False))
     if not all(times.get(name) is not None for name in _TOTALS):
         raise source.error(
-            f"expected {', '.join(_TOTALS)}, got {line[:60]!r}. The file may be cut off.",
+            f"expected {', '.join(_TOTALS)}, got {line[:60]!r}. The file may be incomplete.",
             line=number,
         )
     return times

@@ -89,7 +89,7 @@ def unpacked(path: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
             raise InputError(f"{path}: cannot be unpacked ({error}). Unpack it yourself.") from None
         except _BROKEN as error:
             raise InputError(
-                f"{path}: broken archive ({error}). It may be cut off: copy it again."
+                f"{path}: broken archive ({error}). It may be incomplete: copy it again."
             ) from None
         yield folder, left_out
 

@@ -241,7 +241,7 @@ class _Table:
         except csv.Error as error:
             raise InputError(
                 f"{self.name}: line {line + begin}: a quote is not closed, or is inside "
-                f"a field ({error}). The file may be cut off: copy it again."
+                f"a field ({error}). The file may be incomplete: copy it again."
             ) from None
         finally:
             csv.field_size_limit(limit)

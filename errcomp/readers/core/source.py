@@ -31,6 +31,8 @@ BOM = b"\xef\xbb\xbf"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BLANK = " \t\n\r\v\f"
 _HEAD = 1 << 16
+#: Names of files in which each line is JSON, so that one whole line need not be all.
+JSON_LINES = (".jsonl", ".ndjson")
 LINE_ENDS = "\n\r"
 #: How whole JSON and XML begin and end.
 _BRACKETS = {"{": "}", "[": "]", "<": ">"}
@@ -66,10 +68,6 @@ def refuse_special(path: Path, name: str = "") -> None:
         raise InputError(
             f"{name or path}: a pipe or a device, not a file. Write its content to a file first."
         )
-
-
-#: Names of files in which each line is JSON, so that one whole line need not be all.
-JSON_LINES = (".jsonl", ".ndjson")
 
 
 def unended(name: str) -> str:
@@ -228,7 +226,7 @@ class Source:
         return content
 
     def _empty(self) -> InputError:
-        return self.error("the file is empty. It may be cut off: copy it again.")
+        return self.error("the file is empty. It may be incomplete: copy it again.")
 
     @cached_property
     def text(self) -> str:
@@ -339,7 +337,7 @@ class Source:
             line = getattr(error, "lineno", None)
             reason = getattr(error, "msg", str(error))
             raise self.error(
-                f"not valid JSON ({reason}). It may be cut off: copy it again.", line=line
+                f"not valid JSON ({reason}). It may be incomplete: copy it again.", line=line
             ) from None
 
     def json_as(
@@ -387,7 +385,7 @@ class Source:
             ) from None
         except (msgspec.DecodeError, RecursionError) as error:
             raise self.error(
-                f"not valid JSON ({error}). It may be cut off: copy it again."
+                f"not valid JSON ({error}). It may be incomplete: copy it again."
             ) from None
 
     def json_lines(self, *, comment: str = "") -> Iterator[tuple[int, Any]]:
@@ -416,7 +414,7 @@ class Source:
             except ValueError as error:
                 reason = getattr(error, "msg", str(error))
                 raise self.error(
-                    f"not valid JSON ({reason}). It may be cut off: copy the file again.",
+                    f"not valid JSON ({reason}). It may be incomplete: copy the file again.",
                     line=number,
                 ) from None
 
@@ -511,7 +509,7 @@ class _Unpacked(io.RawIOBase):
             data = self._gzip.read(len(buffer))
         except (OSError, EOFError, zlib.error) as error:
             raise self._source.error(
-                f"broken gzip ({error}). The file may be cut off: copy it again."
+                f"broken gzip ({error}). The file may be incomplete: copy it again."
             ) from None
         self._done += len(data)
         # By the bytes read up to here: a bomb is met where it begins, not when memory is full.

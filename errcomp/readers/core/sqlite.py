@@ -90,7 +90,7 @@ def opened(source: Source, *, whole: bool = True) -> Iterator[sqlite3.Connection
             ) from None
         # The last error: SQLite quotes damaged content in its message.
         raise source.error(
-            f"SQLite cannot read it ({error}). The file may be cut off: export it again."
+            f"SQLite cannot read it ({error}). The file may be incomplete: export it again."
         ) from None
     finally:
         if database is not None:

@@ -92,7 +92,9 @@ class _Parser:
 
     def error(self, problem: str) -> Exception:
         line = self.tokens[min(self.at, len(self.tokens) - 1)][2] if self.tokens else 1
-        return self.source.error(f"{problem}. The file may be cut off: copy it again.", line=line)
+        return self.source.error(
+            f"{problem}. The file may be incomplete: copy it again.", line=line
+        )
 
     def _next(self) -> tuple[str, str]:
         if self.at >= len(self.tokens):

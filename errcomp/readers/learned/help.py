@@ -194,7 +194,7 @@ def _pickle(source: Source) -> bytes:
                 content = file.read(_LARGEST + 1)
     except (*_BROKEN, ValueError, IndexError) as error:
         raise source.error(
-            f"broken zip ({error}). The file may be cut off: copy it again."
+            f"broken zip ({error}). The file may be incomplete: copy it again."
         ) from None
     if len(content) > _LARGEST:
         raise source.error(f"more than {_LARGEST >> 20} MiB of numbers, which no file of HELP has.")
@@ -224,10 +224,10 @@ def _numbers(source: Source, pickled: bytes) -> Iterator[float]:
         if isinstance(error, InputError):
             raise
         raise source.error(
-            f"its pickle is broken ({error}). The file may be cut off: copy it again."
+            f"its pickle is broken ({error}). The file may be incomplete: copy it again."
         ) from None
     if not stopped:
-        raise source.error("its pickle holds no list. The file may be cut off: copy it again.")
+        raise source.error("its pickle holds no list. The file may be incomplete: copy it again.")
 
 
 FORMATS = _tool.formats

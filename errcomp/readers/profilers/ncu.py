@@ -340,7 +340,7 @@ def read_details(source: Source) -> Rows:
                 launches[which].metrics.setdefault(row[metric], (row[unit], row[value]))
     except csv.Error as error:
         raise source.error(
-            f"a quote is not closed, or is inside a field ({error}). The file may be cut off: "
+            f"a quote is not closed, or is inside a field ({error}). The file may be incomplete: "
             "copy it again.",
             line=first_line + before,
         ) from None

@@ -161,7 +161,7 @@ def _csv_rows(
         if len(fields) != len(table.columns):
             raise source.error(
                 f"{len(fields)} fields, but the header has {len(table.columns)}. The file may be "
-                "cut off: copy it again.",
+                "incomplete: copy it again.",
                 line=at + 1,
             )
         yield at + 1, dict(zip(table.columns, map(str.strip, fields), strict=True))
@@ -207,7 +207,7 @@ def _traced_text(
         if len(fields) != len(table.columns):
             raise source.error(
                 f"{len(fields)} fields, but the header has {len(table.columns)}. The file may be "
-                "cut off: copy it again.",
+                "incomplete: copy it again.",
                 line=at + 1,
             )
         row = dict(zip(table.columns, fields, strict=True))
@@ -260,7 +260,7 @@ def _summed_text(
             if "No kernels were profiled" not in line and _LIKE_LINE.match(line):
                 raise source.error(
                     f"a line of the table cannot be read: {line.strip()[:60]!r}. The file may be "
-                    "cut off: copy it again.",
+                    "incomplete: copy it again.",
                     line=at + 1,
                 )
             continue

@@ -101,7 +101,7 @@ def _decoded(source: Source, text: str) -> list[_Event]:
 
 
 def _broken(source: Source, error: Exception) -> Exception:
-    return source.error(f"not valid JSON ({error}). It may be cut off: copy it again.")
+    return source.error(f"not valid JSON ({error}). It may be incomplete: copy it again.")
 
 
 def _output(source: Source, events: Sequence[_Event], notes: list[str]) -> Rows:

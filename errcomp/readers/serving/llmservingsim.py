@@ -217,7 +217,7 @@ def _gaps(source: Source, sheet: Sheet) -> tuple[list[float | None], list[int]]:
         gaps = [number(gap) for gap in given] if isinstance(given, list) else [None]
         if None in gaps:
             raise source.error(
-                f"ITL must be a list of numbers, got {text[:40]!r}. The file may be cut off.",
+                f"ITL must be a list of numbers, got {text[:40]!r}. The file may be incomplete.",
                 line=line,
             )
         means.append(sum(gap for gap in gaps if gap is not None) / len(gaps) if gaps else None)

@@ -144,7 +144,8 @@ def _record(source: Source, line: int, text: str) -> dict[str, Any]:
         record = loads_text(text)
     except ValueError as error:
         raise source.error(
-            f"not a record of MLLOG ({error}). The file may be cut off: copy it again.", line=line
+            f"not a record of MLLOG ({error}). The file may be incomplete: copy it again.",
+            line=line,
         ) from None
     return dict_of(record)
 
@@ -429,7 +430,7 @@ def read_training(source: Source) -> Rows:
         else:
             log.setdefault(key, value)
     if start is None:
-        raise source.error("no run_start. The log may be cut off.")
+        raise source.error("no run_start. The log may be incomplete.")
     took = None if stop is None else float(stop - start)
     names = {
         "model": "submission_benchmark",

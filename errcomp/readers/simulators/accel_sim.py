@@ -130,7 +130,7 @@ def _cells(source: Source) -> Iterator[tuple[int, list[str]]]:
                 cells = next(csv.reader([text], strict=True))
             except csv.Error as error:
                 raise source.error(
-                    f"not CSV ({error}). The file may be cut off: copy it again.", line=line
+                    f"not CSV ({error}). The file may be incomplete: copy it again.", line=line
                 ) from None
             yield line, [cell.strip() for cell in cells]
 
@@ -168,7 +168,7 @@ class _Stats:
         if len(cells) - 1 != len(self._columns):
             raise self.source.error(
                 f"{len(cells) - 1} values, but {len(self._columns)} columns in the header. The "
-                "file may be cut off: copy it again.",
+                "file may be incomplete: copy it again.",
                 line=line,
             )
         for column, value in zip(self._columns, cells[1:], strict=True):

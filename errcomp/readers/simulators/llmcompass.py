@@ -138,7 +138,7 @@ def _sizes(source: Source, fields: Callable[[Sequence[str]], Any]) -> Rows:
         sizes = parts[: len(parts) - len(values or ())]
         if not values or not all(size.isascii() and size.isdigit() for size in sizes):
             raise source.error(
-                f"{line[:60]!r} differs in form from the lines above. The file may be cut off: "
+                f"{line[:60]!r} differs in form from the lines above. The file may be incomplete: "
                 "copy it again.",
                 line=i,
             )

@@ -266,7 +266,7 @@ def _operators(source: Source) -> Rows:
     total = (names == "TOTAL").to_numpy()
     left = sheet.take(~total) if total.any() else sheet
     if not len(left):
-        raise source.error("only a total, no operators. The file may be cut off: copy it again.")
+        raise source.error("only a total, no operators. The file may be incomplete: copy it again.")
     columns = {"layer": "layer", "stablehlo": "shape", "unit": "engine"}
     operators = _layers(left, "OpID")
     keys = {**keys_of(left, columns), "kernel": operators["kernel"], "operator": operators["layer"]}

@@ -109,7 +109,7 @@ def _read_list(source: Source, pattern: re.Pattern[str], side: str) -> Rows:
         match = pattern.match(line)
         if match is None:
             raise source.error(
-                f"{line[:60]!r} differs in form from the lines above. The file may be cut off: "
+                f"{line[:60]!r} differs in form from the lines above. The file may be incomplete: "
                 "copy it again.",
                 line=i,
             )

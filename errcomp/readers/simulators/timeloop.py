@@ -77,7 +77,7 @@ def _parse(source: Source) -> _Stats:
     at = [i for i, line in enumerate(lines) if line.strip() == "Summary Stats"]
     if not at:
         raise source.error(
-            "no line 'Summary Stats' at the end. The file may be cut off: copy it again."
+            "no line 'Summary Stats' at the end. The file may be incomplete: copy it again."
         )
     if len(at) > 1:
         raise source.error(
@@ -146,8 +146,8 @@ def _tail(source: Source, lines: Sequence[str], start: int, stats: _Stats) -> No
         ends = [shares[-1][0] if shares else "" for _, _, _, shares in stats.computes]
         if not ends or set(ends) != {"Total"}:
             raise source.error(
-                "the energies by component at the end have no Total. The file may be cut off: copy "
-                "it again.",
+                "the energies by component at the end have no Total. The file may be incomplete: "
+                "copy it again.",
             )
 
 

@@ -261,7 +261,7 @@ def test_devices_borrow_from_their_family() -> None:
     known = correction.apply(asked(device="A1", kernel_class="CONV", predicted=1.0))
     assert known.level.tolist() == ["device"]
     assert known.factor[0] > 1.2
-    with pytest.raises(InputError, match="no column 'maker' for the family of a device. Columns"):
+    with pytest.raises(InputError, match="no column 'maker', which `family` names as the"):
         KernelCorrection(family="maker").fit(Kernels(data))
     data["vendor"][0] = "B"
     with pytest.raises(InputError, match="vendor must be the same .* got A and B for device 'A1'"):

@@ -126,7 +126,7 @@ def test_the_same_seed_gives_the_same_bytes(run: Run) -> None:
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("audit", "nothing.csv"), "nothing.csv: no such file, and no embedded table"),
+        (("audit", "nothing.csv"), "nothing.csv: no such file, and no built-in table"),
         (("audit", "neusight", "--by", "colour"), "no column 'colour'"),
         (("audit", "neusight", "--tool", "vidur"), "no tool 'vidur'"),
         (("audit", "neusight", "--where", "device=H200"), "no row has device=H200"),

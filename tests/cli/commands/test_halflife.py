@@ -173,7 +173,7 @@ def test_growth_within_the_margin_passes(run: Run, quiet: Path, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("argv", "said"),
     [
-        (("fit", "nothing.csv"), "no such file, and no embedded history of that name"),
+        (("fit", "nothing.csv"), "no such file, and no built-in history of that name"),
         (("fit", "HISTORY", "--error", "500%"), "is not between 0 and 100 %"),
         (("fit", "HISTORY", "--error", "much"), "--error"),
         (("fit", "HISTORY", *READING, "--by", "kind"), "no column 'kind'"),
@@ -181,7 +181,7 @@ def test_growth_within_the_margin_passes(run: Run, quiet: Path, tmp_path: Path) 
         (("forecast", "HISTORY", *READING, "--age", "14"), "age must be between 0 and 13 releases"),
         (("forecast", "HISTORY", *READING, "--error", "0"), "promised error must be positive"),
         (("forecast", "HISTORY", *READING, "--below", "0%"), "below must be a probability"),
-        (("forecast", "nothing.csv"), "no such file, and no embedded history of that name"),
+        (("forecast", "nothing.csv"), "no such file, and no built-in history of that name"),
         (("check", "HISTORY", "HISTORY", *READING), "has all versions of the new table"),
         (("show", "gpu"), "invalid choice"),
     ],

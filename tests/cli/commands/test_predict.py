@@ -211,7 +211,7 @@ def test_a_run_that_is_asked_for_is_not_left_out(run: Run, fitted: Path, new: An
 
 
 BAD = [
-    (("nothing.csv", "--model", "m"), "nothing.csv: no such file, and no embedded table"),
+    (("nothing.csv", "--model", "m"), "nothing.csv: no such file, and no built-in table"),
     (("k",), "the following arguments are required: --model"),
     (("k", "--model", "none.errcomp"), "none.errcomp"),
     (("k", "--model", "k"), "kernels.csv: "),

@@ -377,9 +377,9 @@ def test_figures(
 # --- bad input: one line, exit 2, nothing written ---
 
 BAD = [
-    (("nothing.csv",), "nothing.csv: no such file, and no embedded table of kernels"),
+    (("nothing.csv",), "nothing.csv: no such file, and no built-in table of kernels"),
     (("neusight-kernels", "more.csv"), "takes one table, got neusight-kernels and more.csv"),
-    (("neusight-kernels", "--unit", "ms"), "is an embedded table: its columns, unit and tool"),
+    (("neusight-kernels", "--unit", "ms"), "is a built-in table: its columns, unit and tool"),
     (("k", "--run", "z"), "no row has run=z. Values of run: a, b, c"),
     (("k", "--where", "device=W"), "no row has device=W"),
     (("k", "--where", "device"), "--where takes KEY=VALUE"),

@@ -183,7 +183,7 @@ def test_the_same_is_refused_as_in_memory(monkeypatch: pytest.MonkeyPatch) -> No
     for message, table in cases.items():
         with pytest.raises(InputError, match=message):
             KernelCorrection().fit(table.lazy())
-    with pytest.raises(InputError, match="no column 'make' for the family of a device"):
+    with pytest.raises(InputError, match="no column 'make', which `family` names"):
         KernelCorrection(family="make").fit(kernels().lazy())
     monkeypatch.setattr(_cells, "_MOST", 20)
     with pytest.raises(

@@ -46,7 +46,7 @@ class NeusightArtifact:
     Attributes
     ----------
     pairs : Pairs
-        One row per configuration and predictor, unit ms; the columns are those of the embedded
+        One row per configuration and predictor, unit ms; the columns are those of the built-in
         dataset (``errcomp.datasets.info("neusight")``).
     kernels : polars.DataFrame
         One row per traced operator, configuration and predictor: ``run``, ``tool``, ``device``,

@@ -253,8 +253,8 @@ def read_total(path: Path) -> dict[str, float]:
         values: Any = loads_text(content)
     except json.JSONDecodeError as error:
         raise InputError(
-            f"{path}: line {error.lineno}: not valid JSON ({error.msg}). The file may be cut off: "
-            "copy it again."
+            f"{path}: line {error.lineno}: not valid JSON ({error.msg}). The file may be "
+            "incomplete: copy it again."
         ) from error
     except ValueError as error:
         raise InputError(f"{path}: {error}. Copy the file again.") from error

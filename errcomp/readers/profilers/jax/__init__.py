@@ -57,7 +57,7 @@ def read_planes(source: Source, decode: Callable[[], Planes]) -> Rows:
             notes += ["The operations ran on the CPU: several threads may share an operation."]
     except ValueError as error:
         raise source.error(
-            f"not a trace of XLA ({error}). It may be cut off: copy it again."
+            f"not a trace of XLA ({error}). It may be incomplete: copy it again."
         ) from None
     if not frames:
         raise source.error(

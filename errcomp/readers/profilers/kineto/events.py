@@ -140,7 +140,7 @@ class Events:
                 more = file.read(_BLOCK)
                 if not more or len(buffer) > _MOST:
                     raise self._source.error(
-                        "no list traceEvents. The file may be cut off: copy it again."
+                        "no list traceEvents. The file may be incomplete: copy it again."
                     )
                 begin = max(0, len(buffer) - 64)
                 buffer += more
@@ -249,7 +249,8 @@ class Events:
                 where += block.count(b"\n")
                 left -= len(block)
         return self._source.error(
-            f"{why}. The trace may be cut off: copy it again, or record it again.", line=where + 1
+            f"{why}. The trace may be incomplete: copy it again, or record it again.",
+            line=where + 1,
         )
 
 

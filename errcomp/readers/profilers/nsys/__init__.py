@@ -409,7 +409,8 @@ def read_lines(source: Source) -> Rows:
             continue
         except (msgspec.DecodeError, RecursionError) as error:
             raise source.error(
-                f"not valid JSON ({error}). The file may be cut off: export it again.", line=number
+                f"not valid JSON ({error}). The file may be incomplete: export it again.",
+                line=number,
             ) from None
         if isinstance(line.data, list) and not texts:
             texts = line.data
