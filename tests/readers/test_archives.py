@@ -204,7 +204,7 @@ def test_a_name_with_a_nul_or_half_a_character(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="has a control character"):
         ingest(path)
     path = tar(tmp_path / "a.tar", {"\udcff.log": LOG})
-    with pytest.raises(InputError, match="half a character in its name"):
+    with pytest.raises(InputError, match="another invalid character in its name"):
         ingest(path)
 
 
@@ -218,6 +218,18 @@ def test_headers_of_a_zip_that_disagree(tmp_path: Path) -> None:
     path = zip_of(tmp_path / "a.zip", ["1.log"])
     path.write_bytes(path.read_bytes().replace(b"1.log", b"2.log", 1))
     with pytest.raises(InputError, match=r"broken archive \(File name in directory '1.log' and"):
+        ingest(path)
+
+
+def test_a_zip_of_many_entries_is_refused_before_any_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "many.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        for i in range(4):
+            archive.writestr(f"{i}.csv", "a\n1\n")
+    monkeypatch.setattr(zipfile.ZipFile, "open", lambda *_: pytest.fail("an entry was opened"))
+    with limits(files=3), pytest.raises(InputError, match="more than 3 entries"):
         ingest(path)
 
 
@@ -298,5 +310,5 @@ def test_archives_within_are_said(tmp_path: Path) -> None:
     (tmp_path / "1.log").write_bytes(LOG)
     found = ingest(tmp_path)
     assert [(one.name, one.reason) for one in found.skipped] == [
-        ("b.tar", "an archive: give it on its own")
+        ("b.tar", "an archive: read it on its own")
     ]

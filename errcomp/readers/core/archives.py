@@ -157,11 +157,7 @@ class _Folder:
     def place(self, name: str, *, is_folder: bool) -> Path:
         """Return where an entry belongs; refuse the archive if that is not a place of its own."""
         self._entries += 1
-        if self._entries > current().files:
-            raise InputError(
-                f"{self._path}: more than {current().files:,} entries. "
-                f"{how_to_raise('files', '100000')}"
-            )
+        self.check(self._entries)
         parts = self._parts(name, is_folder=is_folder)
         for depth in range(len(parts) - (not is_folder), 0, -1):
             if parts[:depth] in self._folders:
@@ -177,11 +173,21 @@ class _Folder:
             self._files.add(parts)
         return self._folder.joinpath(*parts)
 
+    def check(self, entries: int) -> None:
+        """Refuse the archive if these are too many entries."""
+        if entries > current().files:
+            raise InputError(
+                f"{self._path}: more than {current().files:,} entries. "
+                f"{how_to_raise('files', '100000')}"
+            )
+
     def _parts(self, name: str, *, is_folder: bool) -> tuple[str, ...]:
         pure = PurePosixPath(name.replace("\\", "/"))
         parts = pure.parts
         if any(unicodedata.category(letter) in _NOT_IN_NAMES for letter in name):
-            raise self._refused(name, "has a control character or half a character in its name")
+            raise self._refused(
+                name, "has a control character or another invalid character in its name"
+            )
         if pure.is_absolute() or ".." in parts or (parts and ":" in parts[0]):
             raise self._refused(name, "points outside the archive, which may be malicious")
         if not parts and not is_folder:
@@ -217,6 +223,7 @@ def _unzip(path: Path, folder: Path) -> tuple[str, ...]:
         file = _Counted(raw)
         with zipfile.ZipFile(cast("IO[bytes]", file)) as archive:
             members = archive.infolist()
+            target.check(len(members))  # before any is unpacked
             if sum(member.compress_size for member in members) > path.stat().st_size:
                 raise InputError(
                     f"{path}: its entries overlap, which may be malicious. Unpack the files you "
