@@ -57,6 +57,10 @@ class MissingExtraError(ErrcompError, ImportError):
         )
 
 
+class LeftOutWarning(UserWarning):
+    """A column cannot be a key, because its values are lists or cannot be read: it is left out."""
+
+
 class SmallSampleWarning(UserWarning):
     """The sample is too small for the interval to reach its nominal coverage."""
 
@@ -110,11 +114,16 @@ def describe_names(names: Sequence[str], *, wanted: str = "") -> str:
 more)'
     """
     if len(names) <= _NAMES_SHOWN:
-        return ", ".join(names) or "none"
+        return ", ".join(map(_printable, names)) or "none"
     near = [name for name in (nearest(wanted, names),) if name is not None]
     first = [name for name in names if name not in near][: _NAMES_SHOWN - len(near)]
-    shown = ", ".join([*(f"{name} (nearest)" for name in near), *first])
+    shown = ", ".join([*(f"{_printable(n)} (nearest)" for n in near), *map(_printable, first)])
     return f"{shown} (and {len(names) - len(near) - len(first):,} more)"
+
+
+def _printable(name: str) -> str:
+    """Return a name; one with line breaks or control codes as Python writes it."""
+    return name if name.isprintable() else repr(name)
 
 
 def nearest(wanted: str, names: Iterable[str]) -> str | None:

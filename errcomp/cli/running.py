@@ -18,8 +18,8 @@ from typing import Any
 from errcomp import __version__
 from errcomp.cli import commands
 from errcomp.cli.parser import Parser, add_commands, add_examples, leaves
-from errcomp.cli.streams import complain, silence
-from errcomp.errors import ErrcompError
+from errcomp.cli.streams import complain, silence, warnings_told
+from errcomp.errors import ErrcompError, LeftOutWarning
 
 #: Examples of the whole command line; those of a command are in its file.
 EXAMPLES = {
@@ -70,8 +70,8 @@ def _add_limit(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=N",
-        help="raise a limit on what reading a file may cost: unpacked=4GB, files, rows, memory or "
-        "seconds; may be repeated",
+        help="raise a limit for reading files: unpacked, files, rows, memory or seconds, e.g. "
+        "unpacked=4GB; may be repeated",
     )
 
 
@@ -113,7 +113,7 @@ def _run(argv: Sequence[str] | None, args: argparse.Namespace) -> int:
         return 2
     from errcomp.system.limits import limits, parsed
 
-    with limits(**parsed(getattr(args, "limit", ()))):
+    with limits(**parsed(getattr(args, "limit", ()))), warnings_told(LeftOutWarning):
         args.run(args)
     sys.stdout.flush()
     return int(args.exit_code)

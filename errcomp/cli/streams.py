@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 
 _OUTPUT = "standard output"
@@ -73,6 +74,22 @@ def one_line(text: str) -> str:
     if len(line) > _MOST:
         line = line[: _MOST - _END - len(_CUT)] + _CUT + line[-_END:]
     return line
+
+
+@contextlib.contextmanager
+def warnings_told(*always: type[Warning]) -> Iterator[None]:
+    """Print each warning of a block once, in one line on stderr, when the block ends.
+
+    Of other kinds than those named, only what Python would show.
+    """
+    with warnings.catch_warnings(record=True) as caught:
+        for kind in always:
+            warnings.simplefilter("always", kind)
+        try:
+            yield
+        finally:
+            for message in dict.fromkeys(str(warning.message) for warning in caught):
+                complain(f"warning: {' '.join(message.split())}")
 
 
 def silence() -> None:

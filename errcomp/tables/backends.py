@@ -102,7 +102,7 @@ def kernels_in_memory(data: Any) -> Kernels:
     if isinstance(data, Backend):
         raise InputError(
             f"expected a table of kernels in memory, got {type(data).__name__}. Every kernel of a "
-            "run is needed: pass the frame itself, which is then collected."
+            "run is needed: pass the frame itself, and errcomp collects it."
         )
     return Kernels(data)
 

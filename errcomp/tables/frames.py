@@ -5,13 +5,14 @@ Frames in memory become arrays; rows in an engine stay there (see `errcomp.table
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.errors import InputError
+from errcomp.errors import InputError, LeftOutWarning
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Prefix of columns made here, so that they do not collide with the user's.
 MARK = "_errcomp_"
+#: Why a column cannot be a key.
+LISTS = "its values are lists or similar"
 
 
 def in_engine(native: Any) -> bool:
@@ -75,8 +78,8 @@ def check_names(names: Sequence[Any], engine: str) -> None:
     for name in names:
         if engine == "Spark" and ("." in name or "`" in name):
             raise InputError(
-                f"column {name!r}: Spark treats the text after a dot as a field within a column. "
-                "Rename the column."
+                f"column {name!r}: Spark reads dots and backticks in a name as parts of its "
+                "syntax. Rename the column."
             )
 
 
@@ -88,8 +91,10 @@ def _check_names(names: Collection[Any]) -> None:
     if other:
         raise InputError(f"column names must be text, got {other[0]!r}. Rename the column.")
     for name in names:
+        if any("\ud800" <= letter <= "\udfff" for letter in name):
+            raise InputError(f"column {name[:40]!r}: its name is not valid Unicode. Rename it.")
         if "\0" in name:
-            raise InputError(f"column {name[:40]!r}: a zero byte in its name. Rename it.")
+            raise InputError(f"column {name[:40]!r}: its name contains a zero byte. Rename it.")
         # Polars expands both, and DuckDB the first.
         if name == "*" or (name.startswith("^") and name.endswith("$")):
             raise InputError(
@@ -150,10 +155,51 @@ def column_values(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:
     if series.dtype.is_numeric() and not beyond_numpy and series.null_count() == 0:
         return np.asarray(series.to_numpy())
     if series.dtype.is_float():
-        return np.asarray([np.nan if is_missing(v) else v for v in series.to_list()], dtype=float)
+        return np.asarray(
+            [np.nan if is_missing(v) else v for v in _to_list(series, name)], dtype=float
+        )
     values = np.empty(len(series), dtype=object)
-    values[:] = [None if is_missing(v) else v for v in series.to_list()]
+    values[:] = [None if is_missing(v) else v for v in _to_list(series, name)]
     return _without_decimals(values) if series.dtype == nw.Decimal else values
+
+
+def key_columns(
+    frame: nw.DataFrame[Any], names: Iterable[str], kept: NDArray[np.bool_], source: str
+) -> tuple[dict[str, NDArray[Any]], dict[str, str]]:
+    """Return the values of each key in these rows, and why other columns cannot be keys.
+
+    A column of lists, or of dates that Python lacks, is left out with a `LeftOutWarning`.
+    """
+    keys: dict[str, NDArray[Any]] = {}
+    left_out: dict[str, str] = {}
+    for name in names:
+        if frame[name].dtype.is_nested():
+            left_out[name] = LISTS
+            continue
+        try:
+            values = column_values(frame, name)[kept]
+        except InputError as error:
+            left_out[name] = str(error)
+            continue
+        if any(kind.__hash__ is None for kind in set(map(type, values.tolist()))):
+            left_out[name] = LISTS
+        else:
+            keys[name] = values
+    if left_out:
+        prefix = f"{source}: " if source else ""
+        reasons = "; ".join(f"{name!r} ({reason})" for name, reason in left_out.items())
+        warnings.warn(f"{prefix}left out, because it cannot be a key: {reasons}", LeftOutWarning, 4)
+    return keys, left_out
+
+
+def _to_list(series: nw.Series[Any], name: str) -> list[Any]:
+    try:
+        return list(series.to_list())
+    except (ValueError, OverflowError) as error:
+        reason = str(error).split("\n", maxsplit=1)[0][:120]
+        raise InputError(
+            f"the values of {name!r} cannot be read ({reason}). Turn the column into plain text."
+        ) from error
 
 
 def _without_decimals(values: NDArray[Any]) -> NDArray[Any]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from errcomp.errors import InputError, describe_names, offer
 from errcomp.results import Dropped
-from errcomp.tables.frames import column_values, is_missing
+from errcomp.tables.frames import LISTS, column_values, is_missing
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -113,6 +113,8 @@ class Keyed(Backend):
     subject: str | None = None
     selection: dict[str, tuple[str, ...]]
     unit: str | None
+    #: Columns that cannot be keys, and why.
+    unusable: Mapping[str, str] = {}
 
     @property
     @abstractmethod
@@ -151,6 +153,8 @@ class Keyed(Backend):
         """
         keys = self.keys
         for name in names:
+            if name in self.unusable:
+                raise not_a_key(name, self.unusable[name], self.prefix)
             if name not in keys:
                 now = [new for new, old in self._renamed.items() if old == name]
                 called = f"It is now called {now[0]!r}. " if now else ""
@@ -444,16 +448,19 @@ def one_of(texts: Sequence[str], options: Sequence[str]) -> NDArray[np.bool_]:
     return np.fromiter(map(set(options).__contains__, texts), bool, len(texts))
 
 
+def not_a_key(name: str, reason: str, prefix: str = "") -> InputError:
+    """Return the error that a column cannot be a key."""
+    remedy = " Give each part a column of its own." if reason == LISTS else ""
+    return InputError(f"{prefix}cannot group by {name!r}: {reason.rstrip('.')}.{remedy}")
+
+
 def plain_values(name: str, values: NDArray[Any] | Sequence[Any]) -> list[Any]:
     """Replace missing values by None: NaN is not equal to itself and would split a group."""
     plain: list[Any] = values.tolist() if isinstance(values, np.ndarray) else list(values)
     try:
         different = dict.fromkeys(plain)
     except TypeError as error:
-        raise InputError(
-            f"cannot group by {name!r}: its values are lists or similar. Give each part a column "
-            "of its own."
-        ) from error
+        raise not_a_key(name, LISTS) from error
     if any(map(is_missing, different)):
         plain = [None if is_missing(value) else value for value in plain]
     return plain

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,8 @@ from typing import Any
 import pytest
 
 from errcomp.cli import main, streams
+from errcomp.cli.streams import warnings_told
+from errcomp.tables import Pairs
 
 pytestmark = pytest.mark.core
 
@@ -364,3 +367,36 @@ def test_quick_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with streams.progress("searching") as report:
         report(2, 2)
     assert "searching" not in stream.getvalue()
+
+
+def test_a_column_that_is_left_out_is_named_once(
+    monkeypatch: pytest.MonkeyPatch, run: Callable[..., Any]
+) -> None:
+    table = {"predicted": [11.0, 12.0], "measured": [10.0, 10.0], "gpu": ["A", "B"]}
+
+    def load(args: Any) -> Pairs:
+        for _ in range(2):
+            pairs = Pairs({**table, "shape": [[1, 2], [3]]})
+        return pairs
+
+    monkeypatch.setattr("errcomp.cli.commands.audit.load_pairs", load)
+    ran = run("audit", "t.parquet", "--by", "gpu")
+    assert (ran.code, ran.err.count("\n")) == (0, 1)
+    assert ran.err.startswith(
+        "errcomp: warning: left out, because it cannot be a key: 'shape' (its values are lists"
+    )
+    refused = run("audit", "t.parquet", "--by", "shape")
+    assert refused.code == 2
+    assert "warning: left out" in refused.err
+    assert "cannot group by 'shape': its values are lists or similar. Give" in refused.err
+
+
+def test_only_chosen_kinds_of_warnings_are_always_told(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with warnings_told(), pytest.raises(RuntimeWarning):  # the filters of the tests hold
+        warnings.warn("divided by zero", RuntimeWarning, stacklevel=1)
+    with warnings_told(RuntimeWarning):
+        for _ in range(2):
+            warnings.warn("divided\nby zero", RuntimeWarning, stacklevel=1)
+    assert capsys.readouterr().err == "errcomp: warning: divided by zero\n"

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import argparse
 import datetime
-import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict, replace
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,7 +28,7 @@ from errcomp.cli.output import (
     finish,
     parse_figures,
 )
-from errcomp.cli.streams import complain, progress
+from errcomp.cli.streams import progress, warnings_told
 from errcomp.errors import InputError, MissingExtraError
 from errcomp.report.model import report_of
 
@@ -66,8 +63,8 @@ _FIGURES = {
 _CONDITIONS = ("worse", "narrow")
 _FAIL_ON = (
     "worse: exit with 1 when a chosen estimator is worse than the plain sum of kernels (the "
-    "interval of the difference lies above 0). narrow: exit with 1 when its 90 %% band is too "
-    "narrow (the interval of the coverage lies below 90 %%). May be repeated. The chance of even "
+    "interval of the difference lies above 0). narrow: exit with 1 when the 90 %% band of a "
+    "chosen estimator is too narrow (the interval of its coverage lies below 90 %%). May be repeated. The chance of even "
     "one false alarm in all tests is at most 5 %%. Without --fail-on the exit code is 0, and the "
     "files of --junit and --markdown report both as failures"
 )
@@ -108,7 +105,8 @@ def build(parser: Parser) -> None:
         help="errors and bands on held-out models, devices and vendors",
         description="Hold out each group in turn, fit to the others, and evaluate the "
         "predictions for the held-out group: errors with intervals, bands, and the "
-        "error of the most confident predictions. All tuning happens inside each fit.",
+        "error of the most confident predictions. All tuning happens inside each fit, without the held-out "
+        "group.",
     )
     _add_table(judge)
     judge.add_argument(
@@ -124,7 +122,7 @@ def build(parser: Parser) -> None:
     add_output_arguments(judge)
     add_figure_argument(
         judge,
-        "write the figure NAME (predicted, residuals, coverage or abstention; of the first split) "
+        "write the figure NAME (predicted, residuals, coverage or abstention) of the first split "
         "to FILE (png, svg or pdf); may be repeated",
     )
     judge.set_defaults(run=_evaluate)
@@ -155,12 +153,13 @@ def _estimators_help() -> str:
             )
             extras.setdefault(estimator.extra, []).append(name + weighed)
     needs = [
-        f"{', '.join(names)}: need {f'errcomp[{extra}]' if extra else 'nothing'}"
+        f"{', '.join(names)} need{'' if len(names) > 1 else 's'} "
+        f"{f'errcomp[{extra}]' if extra else 'no extra'}"
         for extra, names in extras.items()
     ]
     return (
-        f"{'; '.join(needs)}; {', '.join(BASELINES)}: need no extra; default: "
-        f"{','.join(default_estimators())}"
+        f"estimators, separated by commas. {'; '.join(needs)}; {', '.join(BASELINES)} need no "
+        f"extra. Default: {','.join(default_estimators())}"
     )
 
 
@@ -172,8 +171,8 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=_EMBEDDED,
         metavar="PATH",
-        help="table of kernels (CSV, Parquet, JSON, JSON lines) with a column run_measured, folder "
-        f"of an artifact, or name of a built-in table (default: {_EMBEDDED})",
+        help="table of kernels (CSV, Parquet, JSON, JSON lines) with a column run_measured, artifact "
+        f"folder, or name of a built-in table (default: {_EMBEDDED})",
     )
     parser.add_argument(
         "--task",
@@ -216,12 +215,14 @@ def _fit(args: argparse.Namespace) -> None:
     check_targets(args, [args.table, args.runs], figures)
     check_target(args.target)
     kernels = _load(args)
-    with _warnings_told(), progress("fitting", quiet=args.json) as report:
+    with warnings_told(Warning), progress("fitting", quiet=args.json) as report:
         fitted = Composition(task=args.task, estimators=estimators, seed=args.seed)
         try:
             fitted.fit(kernels, progress=report)
         except SamplingError as error:
-            raise InputError(f"{error} Here: choose --estimator boosted, or linear.") from error
+            raise InputError(
+                f"{error} On the command line: choose --estimator boosted or linear."
+            ) from error
     today = datetime.date.today().isoformat()
     stored = replace(fitted.model_, created=today, versions=library_versions())
     document = {
@@ -254,7 +255,7 @@ def _evaluate(args: argparse.Namespace) -> None:
     figures = parse_figures(args.figure, _FIGURES["evaluate"])
     check_targets(args, [args.table, args.runs], figures)
     kernels = _load(args)
-    with _warnings_told(), progress("evaluating", quiet=args.json) as report:
+    with warnings_told(Warning), progress("evaluating", quiet=args.json) as report:
         evaluation = evaluate_composition(
             kernels,
             task=args.task,
@@ -311,16 +312,6 @@ def _load(args: argparse.Namespace) -> Kernels:
     runs = Runs(frame, unit=args.unit, source=args.runs, line_offset=line_offset)
     joined = with_runs(kernels, runs)
     return select(joined, args.where)
-
-
-@contextmanager
-def _warnings_told() -> Iterator[None]:
-    """Print each warning of a fit once, in one line on stderr."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield
-    for message in dict.fromkeys(str(warning.message) for warning in caught):
-        complain(f"warning: {' '.join(message.split())}")
 
 
 def _diagnostics(fitted: Composition) -> dict[str, Any] | None:

@@ -304,12 +304,13 @@ class Rows:
             return column_values(table, at)
         except (ValueError, OverflowError) as error:
             # Python has no dates after the year 9999, and no text that is not UTF-8.
-            raise _unusable(name, shown(error), self.engine) from error
+            raise _unusable(name, shown(error.__cause__ or error), self.engine) from error
 
     def asked(self, work: Callable[[], T]) -> T:
         """Run a query, and name the engine if it fails."""
         try:
-            return work()
+            with np.errstate(all="ignore"):  # pandas computes with NumPy
+                return work()
         except (ErrcompError, MemoryError):
             raise
         except ModuleNotFoundError as error:

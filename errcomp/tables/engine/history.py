@@ -189,12 +189,12 @@ class _GroupedHistory(History):
             alike &= cells.logs["predicted"].alike[at]
         self.behind = Behind(cells.n[at], measured.scatter[at], alike)
         self.notes += (
-            f"the rows were summed inside {rows.engine}: validations entered twice count as "
-            "repeats",
+            f"the rows were summed inside {rows.engine}: duplicate validations count as repeats",
         )
         if timed := int(cells.timed[at].sum()):
             self.notes += (
-                f"a time of day is ignored, as only the day counts: {timed:,} of the validations",
+                f"only the day of a validation counts: the time of day of {timed:,} validations is "
+                "ignored",
             )
 
     def _origin(self, frame: nw.DataFrame[Any], source: str, line_offset: int | None) -> Origin:

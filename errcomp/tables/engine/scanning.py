@@ -159,8 +159,9 @@ def _check_columns(files: Sequence[Path]) -> None:
             first = schema
         elif schema != first:
             raise InputError(
-                f"{file}: its columns are not those of {files[0]}: {_difference(first, schema)}. "
-                "Give files with the same columns, or rewrite this file."
+                f"{file}: its columns differ from those of {files[0]}: "
+                f"{_difference(first, schema)}. Give files with the same columns, or rewrite this "
+                "file."
             )
 
 

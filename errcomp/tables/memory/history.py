@@ -216,8 +216,8 @@ class History(Table):
                 names = [*names, *of_predictor]
                 codes, values = codes_of(frame, names, used)
                 self.notes += (
-                    "several predictor versions were validated under one software version: "
-                    "each is a series of its own",
+                    "several predictor versions were validated under one software version: each "
+                    "counts as a separate series",
                 )
         if "series" in names:
             unnamed = np.flatnonzero(values["series"].is_null().to_numpy())

@@ -170,8 +170,7 @@ def positive(
     numbers = numeric(frame, name, ok, origin)
     bad = ok & ~((numbers > 0) & (numbers < np.inf))
     remedy = (
-        "Fix the value, or give the row a status if the validation failed: an error here is a "
-        "ratio."
+        "Errors are ratios here: fix the value, or give the row a status if the validation failed."
     )
     origin.refuse(bad, numbers, f"{name} must be positive and finite", remedy)
     return numbers
@@ -455,7 +454,7 @@ def _as_given(
     ordered = tuple(name for name in order if name in dates)
     notes = []
     if left := len(order) - len(ordered):
-        notes.append(f"{left} versions of the given order were never validated: left out")
+        notes.append(f"{left} versions of the given order were never validated and are left out")
     if pair := _inversion(ordered, np.asarray([dates[name] for name in ordered], dtype="M8[s]")):
         notes.append(f"the given order differs from the release dates: {pair}")
     return VersionOrder(ordered, "order", tuple(notes))

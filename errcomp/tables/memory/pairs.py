@@ -22,7 +22,7 @@ from errcomp.tables.columns import (
     rename,
     status_ok,
 )
-from errcomp.tables.frames import column_values, to_eager
+from errcomp.tables.frames import key_columns, to_eager
 from errcomp.tables.table import Table
 
 if TYPE_CHECKING:
@@ -166,9 +166,8 @@ class Pairs(Table):
         self.rows = origin.rows[keep]
         self._native = frame.to_native()
         self._renamed = dict(columns or {})
-        self._columns = {
-            name: column_values(frame, name)[keep] for name in frame.columns if name not in NOT_KEYS
-        }
+        names = [name for name in frame.columns if name not in NOT_KEYS]
+        self._columns, self.unusable = key_columns(frame, names, keep, source)
 
     def __repr__(self) -> str:
         return f"Pairs(n={self.n}, keys={self.keys}, unit={self.unit!r}, source={self.source!r})"

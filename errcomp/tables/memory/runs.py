@@ -10,7 +10,7 @@ import numpy as np
 
 from errcomp.errors import InputError, describe_names
 from errcomp.tables.columns import Origin, dropped_rows, one_unit, rename, succeeded, texts
-from errcomp.tables.frames import column_values, is_missing, to_eager
+from errcomp.tables.frames import is_missing, key_columns, to_eager
 from errcomp.tables.memory.kernels import Kernels, insist, times_of
 from errcomp.tables.table import OnDemand, Table
 
@@ -101,9 +101,9 @@ class Runs(Table):
         self.run = texts(frame, "run", ok, origin)[ok]
         self._check_unique(origin.of(ok))
         self._native = frame.to_native()
-        self._columns = {
-            name: column_values(frame, name)[ok] for name in frame.columns if name not in _NOT_KEYS
-        } | {"run": self.run}
+        names = [name for name in frame.columns if name not in _NOT_KEYS]
+        keys, self.unusable = key_columns(frame, names, ok, source)
+        self._columns = keys | {"run": self.run}
 
     def _check_unique(self, origin: Origin) -> None:
         twice = np.ones(self.n, dtype=bool)

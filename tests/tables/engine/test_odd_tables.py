@@ -202,7 +202,7 @@ def test_two_columns_of_one_name_are_refused() -> None:
 @pytest.mark.distributed
 def test_names_that_spark_cannot_tell_apart(spark: Any) -> None:
     for name, message in (
-        ("a.b", "Spark treats the text after a dot"),
+        ("a.b", "Spark reads dots and backticks"),
         ("MEASURED", "the same name"),
     ):
         table = spark.createDataFrame([(1.0, 2.0, 3)], ["predicted", "measured", name])

@@ -232,7 +232,7 @@ def test_an_audit_leaves_a_folder_on_disk(folder: Path, tmp_path: Path, run: Run
 def test_what_looks_at_single_pairs_refuses_a_folder(folder: Path, run: Run) -> None:
     ran = run("claims", "search", folder, "--figure", "x=2%")
     assert ran.code == 2
-    assert "Parquet files, which may not fit in memory" in ran.err
+    assert "Parquet files. This command loads all pairs into memory" in ran.err
 
 
 def test_a_folder_with_other_files_says_how_to_name_a_pattern(
@@ -243,10 +243,13 @@ def test_a_folder_with_other_files_says_how_to_name_a_pattern(
     mixed.mkdir()
     (mixed / "part-0.parquet").write_bytes(part.read_bytes())
     (mixed / "notes.txt").write_text("of the run")
-    assert f"To read only its Parquet files: '{mixed}/*.parquet'" in run("audit", mixed).err
+    assert (
+        f"To read only its Parquet files, quote a pattern: '{mixed}/*.parquet'"
+        in run("audit", mixed).err
+    )
     assert run("audit", f"{mixed}/*.parquet", "--json").code == 0
     unquoted = run("audit", mixed / "part-0.parquet", mixed / "part-1.parquet")
-    assert f"Quote a pattern: '{mixed}/*.parquet'" in unquoted.err
+    assert f"If you typed a pattern, quote it: '{mixed}/*.parquet'" in unquoted.err
 
 
 def test_columns_that_are_missing_are_named_without_ours(tmp_path: Path, run: Run) -> None:

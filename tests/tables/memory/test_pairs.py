@@ -1,13 +1,22 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
 
-from errcomp.errors import InputError, describe_names
-from errcomp.tables import Pairs, as_pairs, check_keys
+from errcomp.claims.auditing import audit
+from errcomp.errors import InputError, LeftOutWarning, describe_names
+from errcomp.summary import summarize
+from errcomp.tables import Pairs, Runs, as_pairs, check_keys
 
 GOOD = {"predicted": [11.0, 90.0, 7.0], "measured": [10.0, 100.0, 10.0], "device": ["B", "A", "B"]}
+
+
+def runs_of(table: pl.DataFrame) -> Runs:
+    return Runs(table.with_columns(run=pl.Series(["a", "b", "c"])))
 
 
 def with_value(column: str, value: object) -> dict[str, list[object]]:
@@ -53,6 +62,43 @@ def test_as_pairs_excludes_only_when_asked() -> None:
     assert (p.tolist(), m.tolist()) == ([2.0], [2.0])
     with pytest.raises(InputError, match='zeros must be "raise" or "exclude"'):
         as_pairs(predicted=[1.0], measured=[1.0], zeros="drop")  # type: ignore[arg-type]
+
+
+LATE = pl.Series([5_000_000, 1, 2]).cast(pl.Date)  # the first is in the year 15659
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (pl.Series([[1], [2], [1]]), r"'c' \(its values are lists or similar\)"),
+        (pl.Series([{"a": 1}, {"a": 2}, {"a": 1}]), r"'c' \(its values are lists or similar\)"),
+        (pl.Series([[1], None, {}], dtype=pl.Object), r"'c' \(its values are lists or similar\)"),
+        (LATE, r"'c' \(the values of 'c' cannot be read \(year 15659 is out of range\)"),
+    ],
+)
+@pytest.mark.parametrize("table", [Pairs, runs_of])
+def test_a_column_that_cannot_be_a_key_is_left_out_and_named(
+    table: Callable[[pl.DataFrame], Any], values: pl.Series, reason: str
+) -> None:
+    with pytest.warns(LeftOutWarning, match="left out, because it cannot be a key: " + reason):
+        made = table(pl.DataFrame(GOOD).with_columns(c=values))
+    assert "device" in made.keys
+    assert "c" not in made.keys
+    assert made.groups("device")
+    for ask in (made.column, made.groups, made.codes, lambda name: made.where({name: 1})):
+        with pytest.raises(InputError, match=r"cannot group by 'c': (its|the) values .*[^.]\.$"):
+            ask("c")
+    part = made.take(np.array([0]))
+    with pytest.raises(InputError, match="cannot group by 'c'"):
+        part.check_columns(["c"])
+
+
+def test_a_table_is_audited_without_its_lists() -> None:
+    with pytest.warns(LeftOutWarning, match=r"^t\.csv: left out"):
+        pairs = Pairs({**GOOD, "c": [[1], [2], [3]]}, source="t.csv")
+    assert audit(pairs, claims=[]).overall[0].n == 3
+    with pytest.raises(InputError, match="cannot group by 'c'.*Give each part a column of its own"):
+        summarize(pairs, cluster="c")
 
 
 def test_unknown_columns_become_keys() -> None:
@@ -262,13 +308,6 @@ def test_one_key_may_be_given_as_it_is() -> None:
     assert [g.key["device"] for g in Pairs(GOOD).groups("device")] == ["A", "B"]
 
 
-@pytest.mark.parametrize("dtype", [pl.List(pl.Int64), pl.Object])
-def test_values_that_cannot_be_grouped_by_are_refused(dtype: pl.DataType) -> None:
-    pairs = Pairs({**GOOD, "k": pl.Series([[1], [2], [1]], dtype=dtype)})
-    with pytest.raises(InputError, match="cannot group by 'k': its values are lists"):
-        pairs.groups("k")
-
-
 def test_many_names_are_not_all_listed() -> None:
     names = [f"gpu{i}" for i in range(1000)]
     pairs = Pairs({"predicted": np.ones(1000), "measured": np.ones(1000), "device": names})
@@ -286,6 +325,17 @@ def test_many_names_are_not_all_listed() -> None:
             wrong()
         assert len(str(e.value)) < 350
     assert describe_names(names, wanted="?").startswith("gpu0, gpu1")
+
+
+def test_names_are_listed_on_one_line() -> None:
+    assert describe_names(["a", "b\nc"]) == r"a, 'b\nc'"
+    many = ["\x1b[31m", *(f"gpu{i}" for i in range(20)), "b\nc"]
+    assert describe_names(many, wanted="b\nd").startswith(r"'b\nc' (nearest), '\x1b[31m', gpu0")
+
+
+def test_a_name_that_is_no_unicode_is_refused() -> None:
+    with pytest.raises(InputError, match=r"column '.*udfff': its name is not valid Unicode"):
+        Pairs({**GOOD, "a\udfff": [1, 2, 3]})
 
 
 @pytest.mark.parametrize("unit", [float("nan"), None, " "])
