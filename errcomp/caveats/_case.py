@@ -435,6 +435,11 @@ class TotalsCase(Case):
         super().__init__(cast(Any, pairs), claim, by, level, seed)
         self._totals = pairs
         self._whole = pairs.totals(())
+        if not math.isfinite(self._sum(_APE)):
+            raise InputError(
+                f"{pairs.prefix}(predicted - measured) / measured is beyond the largest number a "
+                "float64 can hold (1.8e308). Check that predicted and measured have the same unit."
+            )
         self._errors = pairs.histogram()
 
     def _sum(self, term: Sum) -> float:
@@ -533,7 +538,9 @@ class TotalsCase(Case):
 
     @property
     def weights_spread(self) -> float:
-        return max(self._sum(_WEIGHTS) / self._sum(_MEASURED) ** 2 - 1 / self.n, 0.0)
+        return max(
+            self._sum(_WEIGHTS) / self._sum(_MEASURED) / self._sum(_MEASURED) - 1 / self.n, 0.0
+        )
 
     @cached_property
     def not_positive(self) -> int:

@@ -251,11 +251,15 @@ def line_between(predicted: Floats, measured: Floats, after_factor: float) -> Li
     preferred to a power that is not 1.25 times as good.
     """
     n = len(measured)
-    if n < LEAST or np.ptp(predicted) == 0 or not np.isfinite(after_factor):
+    constant_side = np.all(predicted == predicted[0]) or np.all(measured == measured[0])
+    if n < LEAST or constant_side or not np.isfinite(after_factor):
         return None
     fold = np.random.default_rng(0).permutation(n) % min(n, FOLDS)
     # In units of the middle pair, whose squares cannot overflow.
-    units = float(np.median(np.abs(predicted))) or 1.0, float(np.median(measured))
+    with np.errstate(over="ignore"):  # of two numbers near the largest
+        units = float(np.median(np.abs(predicted))) or 1.0, float(np.median(measured))
+    if not np.isfinite(units).all():
+        return None
     p, m = predicted / units[0], measured / units[1]
     if not (
         np.isfinite(p).all() and np.isfinite(m).all() and max(np.abs(p).max(), m.max()) < 1e100

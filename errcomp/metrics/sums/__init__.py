@@ -66,13 +66,13 @@ def _sums_of(name: str, intervals: bool) -> list[Sum]:
     if name not in TERMS:
         if f"{name}_approx" in FIGURES:
             raise InputError(
-                f"{name} needs every pair in one place, but these rows stay in their engine. Use "
+                f"{name} needs all pairs in memory, but these rows stay in their engine. Use "
                 f"{name}_approx, which is within 0.5 % of it, or collect the table first."
             )
         able = [key for key in FIGURES if key in TERMS or FIGURES[key].kind in ("share", "maximum")]
         able += [key for key in FIGURES if key.endswith("_approx")]
         raise InputError(
-            f"{name} needs every pair in one place, but these rows stay in their engine. "
+            f"{name} needs all pairs in memory, but these rows stay in their engine. "
             f"{offer('Metrics from sums over rows', able, wanted=name)}. Or collect the rows first."
         )
     x, weighted = TERMS[name], MEANS[name].weighted
@@ -132,7 +132,8 @@ def _mean(name: str, totals: Totals) -> Floats:
     """Return sum x / sum y, with undefined logarithms taken into account."""
     x = totals.sums[Sum(TERMS[name])]
     if not _is_log(name):
-        return x / (totals.sums[Sum(("m",))] if MEANS[name].weighted else totals.n)
+        with np.errstate(over="ignore"):  # its value is reported as beyond all numbers
+            return x / (totals.sums[Sum(("m",))] if MEANS[name].weighted else totals.n)
     # An exact prediction makes the geometric mean of APE zero; for others the mean is undefined.
     nothing = -math.inf if TERMS[name][0] == "log_ape" else math.nan
     return np.where(undefined(name, totals) > 0, nothing, x / totals.n)

@@ -198,7 +198,7 @@ def column(
         if missing[i]:
             return _Note(
                 f"not defined here: {missing[i]} prediction{_are(missing[i])} not positive, and "
-                f"{figure(name).label} needs the logarithm"
+                f"{figure(name).label} needs their logarithm"
             )
         return _Note(
             f"not defined here: an error, or a sum of errors, is beyond {_LARGEST}. Check that "
@@ -375,7 +375,7 @@ def _replaced(pairs: Bounds, by_cluster: Mapping[int, _Ends]) -> Bounds:
 def _quantile(name: str, value: float, n: int, cells: Histogram | None, ask: Request) -> Interval:
     """Bound a quantile of one group from the histograms of its cells."""
     if cells is None:
-        return Interval("no interval: too many clusters for a histogram of each")
+        return Interval("no interval: too many clusters for one histogram each")
 
     def bounds() -> Iterator[tuple[float, float] | None]:
         for code in ask.drawn.codes:
