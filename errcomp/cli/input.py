@@ -192,9 +192,9 @@ def load_table(args: argparse.Namespace) -> Pairs:
     path = Path(args.table)
     if not path.is_file() and (files := parquet_files(path)):
         raise InputError(
-            f"{path} holds {len(files):,} Parquet files, which may not fit in memory, and this "
-            "command needs every pair. Name one file; errcomp audit and errcomp metrics can "
-            "read all of them."
+            f"{path} holds {len(files):,} Parquet files. This command loads all pairs into memory, "
+            "where they may not fit. Name one file; errcomp audit and errcomp metrics can read "
+            "all of them."
         )
     if path.exists():
         return _pairs_in(path, columns, args)
@@ -233,7 +233,7 @@ def _pairs_in(path: Path, columns: dict[str, str], args: argparse.Namespace) -> 
         content = read(path, columns=columns or None, unit=args.unit, zeros=args.zeros)
     except InputError as error:
         if path.is_dir() and any(path.glob("*.parquet")):
-            hint = f"To read only its Parquet files: '{path / '*.parquet'}' (quoted)."
+            hint = f"To read only its Parquet files, quote a pattern: '{path / '*.parquet'}'"
             raise InputError(f"{error} {hint}") from None
         raise
     tell(content.report)
@@ -384,7 +384,7 @@ def select(table: T, items: list[str]) -> T:
             split = _one_key_each(item, table)
             if len(split) > 1:
                 example = " ".join(f"--where {quote(condition)}" for condition in split)
-                raise InputError(f"{error}. One --where takes one key: {example}") from None
+                raise InputError(f"{error}. Write one --where per key: {example}") from None
         raise
 
 

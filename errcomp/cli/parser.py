@@ -95,7 +95,11 @@ class Parser(argparse.ArgumentParser):
     def _unknown(self, word: str) -> str:
         if not word.startswith("-"):
             quoted = word.endswith((".parquet", ".pq"))
-            hint = f". Quote a pattern: '{Path(word).parent / '*.parquet'}'" if quoted else ""
+            hint = (
+                f". If you typed a pattern, quote it: '{Path(word).parent / '*.parquet'}'"
+                if quoted
+                else ""
+            )
             return f"one argument too many: {word!r}{hint}"
         option = word.partition("=")[0]
         after = [leaf.prog for leaf in leaves(self) if option in leaf._option_string_actions]

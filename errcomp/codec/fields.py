@@ -72,7 +72,7 @@ def _shown(value: object) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, Mapping):
-        return f"an object of {len(value)} keys"
+        return f"an object with {len(value)} keys"
     if isinstance(value, list | tuple):
         return f"a list of {len(value)}"
     written = repr(value)

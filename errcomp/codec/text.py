@@ -49,8 +49,8 @@ def read_text(path: Path) -> str:
         raise InputError(f"cannot be read ({error.strerror}).") from error
     if len(data) > _LARGEST_BYTES:
         raise InputError(
-            f"has more than the {_LARGEST_BYTES // 2**20} MiB that a document may have. Choose "
-            "fewer rows (--where KEY=VALUE) when writing it."
+            f"is larger than {_LARGEST_BYTES // 2**20} MiB, the limit for a document. Write it "
+            "again with fewer rows (--where KEY=VALUE)."
         )
     try:
         return data.decode(json.detect_encoding(data))
@@ -114,7 +114,7 @@ def check_values(document: Any) -> None:
     while pending:
         value, path, depth = pending.pop()
         if depth > _DEEPEST:
-            raise InputError(f"{path[:60]}… is nested more than {_DEEPEST} deep.")
+            raise InputError(f"{path[:60]}… is nested more than {_DEEPEST} levels deep.")
         if isinstance(value, Mapping):
             for key, one in value.items():
                 if not isinstance(key, str) or not _is_text(key):

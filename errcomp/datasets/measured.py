@@ -23,26 +23,28 @@ COLUMNS: Mapping[str, Column] = {
     "version": Column("text", "release of the framework"),
     "kernel": Column("text", "operator with the shapes of its inputs and its output"),
     "kernel_class": Column("text", "operator"),
-    "shape": Column("text", "shape of its output, where the profiler records it"),
+    "shape": Column("text", "shape of the operator's output, where the profiler records it"),
     "count": Column(
-        "integer", "executions in a run of all operators with this type and these shapes"
+        "integer", "executions per run, over all operators with this type and these shapes"
     ),
-    "measured": Column("number", "profiled latency of one instance, mean of processes", "ms"),
-    "measured_spread": Column("number", "standard deviation / mean of measured over processes"),
-    "run_measured": Column("number", "un-profiled end-to-end latency, mean of processes", "ms"),
+    "measured": Column("number", "profiled latency of one instance, mean over processes", "ms"),
+    "measured_spread": Column("number", "coefficient of variation of measured over processes"),
+    "run_measured": Column(
+        "number", "end-to-end latency without profiler, mean over processes", "ms"
+    ),
     "profiled_run": Column(
         "number", "end-to-end latency while profiled, by the caller's clock", "ms"
     ),
     "profiled_model_run": Column(
         "number", "end-to-end latency while profiled, by the profiler's clock", "ms"
     ),
-    "run_spread": Column("number", "standard deviation / mean of run_measured over processes"),
+    "run_spread": Column("number", "coefficient of variation of run_measured over processes"),
 }
 
 
 #: Columns of the release histories.
 HISTORY_COLUMNS: Mapping[str, Column] = {
-    "level": Column("text", "kernel, operators (of a network together), run, composition, model"),
+    "level": Column("text", "kernel, operators (all of a network), run, composition, model"),
     "series": Column("text", "network/input, and the operator with its shapes"),
     "model": Column("text", "network"),
     "kernel_class": Column("text", "operator"),
@@ -55,7 +57,7 @@ HISTORY_COLUMNS: Mapping[str, Column] = {
     "measured_spread": Column(
         "number", "standard deviation of log changes over pairs of processes"
     ),
-    "n_repeats": Column("integer", "pairs of processes behind the change"),
+    "n_repeats": Column("integer", "pairs of processes that the change is computed from"),
 }
 
 
@@ -90,7 +92,7 @@ def _builder(
         header = content.partition("\n")[0].split(",")
         if header != [*columns]:
             raise InputError(
-                f"{source / collected}: wrong columns for a collector's file, got "
+                f"{source / collected}: not the columns that the script in benchmarks writes: got "
                 f"{', '.join(header)[:80]!r}. Rerun the script in benchmarks."
             )
         try:
@@ -114,8 +116,8 @@ def _read(path: Path) -> str:
         return path.read_bytes().decode()
     except OSError as error:
         raise InputError(
-            f"{path}: cannot be read ({error.strerror}). Give the folder of a collector in "
-            "benchmarks."
+            f"{path}: cannot be read ({error.strerror}). Give the folder that a script in "
+            "benchmarks wrote."
         ) from error
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: not valid UTF-8. Rerun the script in benchmarks.") from error
@@ -137,7 +139,8 @@ SPECS = {
     ),
     "ort-releases": _spec(
         "ort-releases",
-        "Small networks in every release of ONNX Runtime, against a model frozen at the first",
+        "Small networks in every release of ONNX Runtime, against a model frozen at the first "
+        "release",
         "longitudinal_ort.py and freeze_ort.py",
         "ONNX Runtime",
         "history",

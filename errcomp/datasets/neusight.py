@@ -72,19 +72,19 @@ _PAIRS_COLUMNS = {
     "mode": Column("text", "inference or training"),
     "seq_len": Column("integer", "sequence length", "tokens"),
     "batch": Column("integer", "batch size, over all devices", "sequences"),
-    "variant": Column("text", "base, fusion (fused operators), or spread: dp4, tp4, pp4_1"),
+    "variant": Column("text", "base, fusion (fused operators), or distributed: dp4, tp4, pp4_1"),
     "devices": Column("integer", "number of devices"),
     "layers": Column("integer", "number of transformer layers"),
     "in_training": Column(
         "boolean", "NeuSight was trained on this device (only in rows of NeuSight)"
     ),
     "in_distribution": Column(
-        "boolean", "the authors count both the device and the network as seen"
+        "boolean", "the authors count both the device and the network as in distribution"
     ),
     "measured_ms": Column("number", "measured end-to-end latency", "ms"),
     "predicted_ms": Column("number", "predicted end-to-end latency", "ms"),
-    "operators": Column("integer", "computing operators that run, with repeated layers"),
-    "operator_rows": Column("integer", "computing operators listed in the trace"),
+    "operators": Column("integer", "compute operators in a run, counting those of every layer"),
+    "operator_rows": Column("integer", "compute operators listed in the trace"),
     "measured_operator_sum_ms": Column("number", "sum of the operators' measured latencies", "ms"),
     "predicted_operator_sum_ms": Column(
         "number", "sum of the operators' predicted latencies", "ms"
@@ -140,15 +140,17 @@ _KERNELS_COLUMNS = {
     "seq_len": Column("integer", "sequence length", "tokens"),
     "batch": Column("integer", "batch size", "sequences"),
     "kernel": Column(
-        "text", "operator; of several merged into one row, the one that takes most time"
+        "text", "operator; if several are merged into a row, the one that takes most time"
     ),
     "kernel_class": Column("text", "class of the operator, as the predictor names it"),
-    "shape": Column("text", "shape of its output"),
+    "shape": Column("text", "shape of the operator's output"),
     "count": Column(
         "integer", "executions in the run, over all layers and all operators merged into the row"
     ),
     "predicted": Column("number", "predicted latency of one instance", "ms"),
-    "measured": Column("number", "measured latency of one instance, mean over the row", "ms"),
+    "measured": Column(
+        "number", "measured latency of one instance, mean over the executions", "ms"
+    ),
     "run_measured": Column("number", "measured end-to-end latency of the run", "ms"),
 }
 _RUN = ("device", "model", "mode", "seq_len", "batch")

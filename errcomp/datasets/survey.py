@@ -6,13 +6,15 @@ from errcomp.datasets._spec import Column, DatasetSpec
 from errcomp.readers.learned.survey import LAYOUTS, build
 
 _CELLS = {
-    "table": Column("text", "file of the transcription; holds the table's number"),
+    "table": Column("text", "file of the transcription; its name holds the table's number"),
     "where": Column("text", "where the table is printed, as numbered in the second edition"),
-    "edition": Column("text", "second; first if the figure is only in the first"),
+    "edition": Column(
+        "text", "edition of the survey: second; first if only the first has the figure"
+    ),
     "row": Column("text", "row of the table, or what the figure in the text is about"),
     "column": Column("text", "column of the table"),
     "printed": Column("text", "as printed, without unit"),
-    "value": Column("number", "printed as a number; missing where words are printed", "as unit"),
+    "value": Column("number", "the printed number; missing where words are printed", "as unit"),
     "unit": Column("text", "unit of value; empty where words are printed"),
 }
 _RUNS = {
@@ -33,7 +35,7 @@ SPECS = {
         commit="sarchlab/ml-perf-survey ad7cdaacad6a2285f2032e9180fa8e4ff2749734, "
         "timeloop-accelergy-exercises 2d5510807128e9bd5f1cad0705cdf2ec4612fd4e",
         licence="figures only: the survey and its repository state no licence; "
-        "of timeloop-accelergy-exercises: MIT, Copyright (c) 2019 Joel Emer",
+        "timeloop-accelergy-exercises: MIT, Copyright (c) 2019 Joel Emer",
         reference="no published version; tables are numbered as in the second edition",
         tables={**{f"{stem}.csv": _CELLS for stem in LAYOUTS}, "runs.csv": _RUNS},
         build=build,

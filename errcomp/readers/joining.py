@@ -338,7 +338,7 @@ def _doubts(
             values = f"{ours[differ[0]]} and {theirs[differ[0]]}"
             unlike.append(f"{name} ({values}) in {len(differ):,} of {len(matched):,} pairs")
         agree |= bool(comparable.any() and not len(differ))
-    why = f"the rows were joined by {counted} alone, which only counts the rows of both sides"
+    why = f"the rows were joined by {counted} alone, which only numbers the rows of each side"
     if unlike:
         return (
             f"{why}, and they differ in {', '.join(unlike[:_SHOWN])}. Even two unrelated runs "

@@ -206,7 +206,8 @@ def _parquet_frame(path: Path, content: bytes) -> pl.DataFrame:
         raise InputError(f"{path}: broken Parquet ({reason}). Export it again.") from error
     if frame is None:
         raise InputError(
-            f"{path}: {stated:,} rows in {len(content):,} bytes. {how_to_raise('rows', '1G')}"
+            f"{path}: claims {stated:,} rows in only {len(content):,} bytes. "
+            f"{how_to_raise('rows', '1G')}"
         )
     if frame.height == 0:
         raise InputError(f"{path}: the table has no rows. Add rows.")
@@ -430,7 +431,7 @@ def json_frame(path: Path, text: str) -> pl.DataFrame:
         content = content.get("rows")
     if not isinstance(content, list):
         raise InputError(
-            f'{path}: expected a list of records, or an object with such a list as "rows". '
+            f'{path}: expected a list of records, or an object with this list under "rows". '
             "Write one object per pair."
         )
     if not content:

@@ -289,8 +289,8 @@ def check_free(path: Path, heading: str) -> None:
     changed = [name for name, digest in known.items() if _changed(path / name, digest)]
     if changed:
         raise InputError(
-            f"{path}: changed since they were written: {describe_names(changed)}. Move the "
-            "folder away to keep the changes, or name another."
+            f"{path}: these files were changed after errcomp wrote them: "
+            f"{describe_names(changed)}. Move the folder away to keep the changes, or name another."
         )
 
 

@@ -273,5 +273,5 @@ def _import_joblib() -> Any:
     try:
         import joblib  # type: ignore[import-untyped]
     except ImportError as error:
-        raise MissingExtraError("joblib", "jobs", "work in more than one process") from error
+        raise MissingExtraError("joblib", "jobs", "running more than one process") from error
     return joblib

@@ -70,14 +70,14 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--claim",
         metavar="FIGURE",
-        help='a claimed figure to check instead of the published ones, e.g. "2.3%%"',
+        help='a claimed figure to check instead of the published claims, e.g. "2.3%%"',
     )
     parser.add_argument(
         "--aggregation",
         choices=("mean", "median", "geometric mean", "weighted", "total"),
-        help="how --claim was averaged: mean for a MAPE; total for the error of a sum, or of a "
-        "difference between means. Omit this option if the source does not say: the claim "
-        "then counts as wrong only if it is wrong under every average",
+        help="how --claim was averaged: mean for a MAPE; total if the figure compares two sums or "
+        "two means. Omit this option if the source does not say: the claim then counts as wrong "
+        "only if it is wrong under every kind of average",
     )
     parser.add_argument(
         "--metric",

@@ -64,9 +64,9 @@ _CONDITIONS = ("worse", "narrow")
 _FAIL_ON = (
     "worse: exit with 1 when a chosen estimator is worse than the plain sum of kernels (the "
     "interval of the difference lies above 0). narrow: exit with 1 when the 90 %% band of a "
-    "chosen estimator is too narrow (the interval of its coverage lies below 90 %%). May be repeated. The chance of even "
-    "one false alarm in all tests is at most 5 %%. Without --fail-on the exit code is 0, and the "
-    "files of --junit and --markdown report both as failures"
+    "chosen estimator is too narrow (the interval of its coverage lies below 90 %%). May be "
+    "repeated. The chance of even one false alarm in all tests is at most 5 %%. Without --fail-on "
+    "the exit code is 0, and the files of --junit and --markdown report both as failures"
 )
 #: Number of tables drawn from the posterior predictive distribution.
 _TABLES = 500
@@ -105,8 +105,8 @@ def build(parser: Parser) -> None:
         help="errors and bands on held-out models, devices and vendors",
         description="Hold out each group in turn, fit to the others, and evaluate the "
         "predictions for the held-out group: errors with intervals, bands, and the "
-        "error of the most confident predictions. All tuning happens inside each fit, without the held-out "
-        "group.",
+        "error of the most confident predictions. All tuning happens inside each fit, "
+        "without the held-out group.",
     )
     _add_table(judge)
     judge.add_argument(
@@ -171,8 +171,8 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=_EMBEDDED,
         metavar="PATH",
-        help="table of kernels (CSV, Parquet, JSON, JSON lines) with a column run_measured, artifact "
-        f"folder, or name of a built-in table (default: {_EMBEDDED})",
+        help="table of kernels (CSV, Parquet, JSON, JSON lines) with a column run_measured, "
+        f"artifact folder, or name of a built-in table (default: {_EMBEDDED})",
     )
     parser.add_argument(
         "--task",

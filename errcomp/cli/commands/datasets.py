@@ -55,9 +55,9 @@ def build(parser: Parser) -> None:
 
     build = actions.add_parser(
         "build",
-        help="derive a table again from its source",
-        description="Derive a built-in table again from its original files: the same "
-        "files give the same bytes. `errcomp datasets show NAME` says where they are published.",
+        help="rebuild a table from its source",
+        description="Rebuild a built-in table from its original files: the same files give the "
+        "same bytes. `errcomp datasets show NAME` says where the files are published.",
     )
     _add_name(build)
     build.add_argument(
@@ -78,14 +78,13 @@ def build(parser: Parser) -> None:
     export = actions.add_parser(
         "export",
         help="copy a table to a file; the suffix sets the format",
-        description="Copy a built-in table to a file; a dataset of several tables goes to a "
-        "folder.",
+        description="Copy a built-in table to a file, or a dataset of several tables to a folder.",
     )
     _add_name(export)
     add_target_argument(
         export,
-        "the file to write; its suffix (csv, parquet, json, jsonl) sets the format; without a "
-        "suffix, a folder",
+        "the file to write, in the format of its suffix (csv, parquet, json, jsonl); a name "
+        "without a suffix is a folder",
     )
     export.set_defaults(run=_export)
 

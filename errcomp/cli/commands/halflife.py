@@ -91,8 +91,8 @@ def build(parser: Parser) -> None:
     fit.add_argument("--seed", type=seed, default=0, help="seed of the random draws (default: 0)")
     add_figure_argument(
         fit,
-        "write the figure NAME (errors by release, survival or variogram, each of one group; or "
-        "heat: groups by release) to FILE (png, svg or pdf); may be repeated",
+        "write the figure NAME (errors, survival or variogram of one group; or heat, a map of "
+        "groups by release) to FILE (png, svg or pdf); may be repeated",
     )
     add_jobs_argument(fit, "fit groups")
     _add_reading(fit)
@@ -129,8 +129,8 @@ def build(parser: Parser) -> None:
     show = actions.add_parser(
         "show",
         help="a built-in study of half-lives",
-        description="Half-lives of a built-in study. The study ort: small networks under every "
-        "release of ONNX Runtime from 1.15 to 1.31, compared with a model frozen at "
+        description="Show the half-lives of a built-in study. The study ort compares small "
+        "networks under every release of ONNX Runtime from 1.15 to 1.31 with a model frozen at "
         "the first release.",
     )
     show.add_argument("name", choices=tuple(STUDIES), help="which study")
@@ -144,7 +144,7 @@ def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
         help="probability that a model's error stays within its promise, now and later",
         description="Forecast the probability that a model's error is within its promise, now "
         "and some releases or months ahead, and when that probability drops below a "
-        "level. Three forecasts: from the series that stayed within the promise, "
+        "level. There are three forecasts: from the series that stayed within the promise, "
         "from the drift, and from the steps in the history.",
     )
     parser.add_argument("history", metavar="HISTORY", help=_HISTORY)
@@ -165,7 +165,7 @@ def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="releases since the calibration (default: 0; the model was calibrated at the "
+        help="releases since the calibration (default: 0, for a model calibrated at the "
         "last version)",
     )
     parser.add_argument(

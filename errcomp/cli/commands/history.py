@@ -79,8 +79,8 @@ def build(parser: Parser) -> None:
     check = actions.add_parser(
         "check",
         help="compare a store with its checksums: exit 1 if anything changed",
-        description="Compare each addition to a store with the checksum that was stored with it. "
-        "The exit code is 1 if anything is not as it was written.",
+        description="Check every addition in a store against the checksum that was stored with "
+        "it. The exit code is 1 if anything has changed since it was written.",
     )
     check.add_argument("store", metavar="STORE", help=_STORE)
     check.set_defaults(run=_check)
@@ -180,14 +180,15 @@ def _check(args: argparse.Namespace) -> None:
         say(f"{shown}: {where}{one.what}")
     n = f"{found.additions:,} addition{'' if found.additions == 1 else 's'}"
     if found.ok:
-        say(f"{shown}: {n} with {_validations(found.validations)}, as they were written")
+        held = _validations(found.validations)
+        say(f"{shown}: {n} with {held}, unchanged since they were written")
     else:
         args.exit_code = 1
-        say("Restore the store from a copy, or export what is right and add it to a new store.")
+        say("Restore the store from a copy, or export the intact data and add it to a new store.")
     if found.unchecked:
         say(
-            f"{_validations(found.unchecked)} without a checksum: an errcomp before 0.3, or "
-            "another program, added them."
+            f"{_validations(found.unchecked)} without a checksum: they were added by a version "
+            "of errcomp before 0.3, or by another program."
         )
 
 

@@ -159,8 +159,9 @@ def _artifact(args: argparse.Namespace, name: str) -> tuple[pl.DataFrame, str]:
     wanted = args.table or _OF_LEVEL.get(args.level or "model", "")
     if wanted not in ("pairs", "kernels") or (args.table and args.level) or args.quantity:
         raise InputError(
-            f"{name}: the artifact of NeuSight holds times as pairs (--table pairs, one row per "
-            "configuration) and kernels (--table kernels, one row per operator)."
+            f"{name}: the artifact of NeuSight can only be read as pairs (--table pairs, one row "
+            "per configuration) or kernels (--table kernels, one row per operator). Choose one, "
+            "without --level and --quantity."
         )
     with progress("reading configurations") as report:
         artifact = neusight.read(name, progress=report)

@@ -33,8 +33,8 @@ _HERTZ = {"ghz": 1e9, "mhz": 1e6, "khz": 1e3, "hz": 1.0}
 def build(parser: Parser) -> None:
     """Add ``join``."""
     parser.description = (
-        "Join by keys, by order within keys, or by normalised names. Unmatched and ambiguous rows "
-        "are counted; too few matches are an error."
+        "Join predictions to measurements by keys, by order within keys, or by normalised names. "
+        "Unmatched and ambiguous rows are counted; too few matches are an error."
     )
     source = "output of a tool (as for ingest), or a table"
     parser.add_argument("predicted", metavar="PREDICTED", help=f"{source} with predictions")
@@ -104,7 +104,9 @@ def run(args: argparse.Namespace) -> None:
     for part in args.on.split(","):
         key, _, other = part.partition("=")
         if not key.strip():
-            raise InputError(f"--on {args.on}: a key is empty. Write --on run,kernel.")
+            raise InputError(
+                f"--on {args.on}: a key is empty. Separate keys by commas: --on run,kernel."
+            )
         keys[key.strip()] = other.strip() or key.strip()
     check_targets(args, [args.predicted, args.measured, args.aliases])
     joined = join(
@@ -154,5 +156,8 @@ def _aliases(path: Path | None) -> dict[str, str]:
 
     aliases = Source(path).json()
     if not isinstance(aliases, dict) or not all(isinstance(v, str) for v in aliases.values()):
-        raise InputError(f'{path}: expected an object of names: {{"predicted": "measured"}}.')
+        raise InputError(
+            f"{path}: expected a JSON object that maps predicted names to measured names: "
+            '{"predicted": "measured"}.'
+        )
     return aliases

@@ -48,7 +48,8 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--tool",
         metavar="NAME",
-        help="only this tool, or `all` (default: the tool that the table is about, or all)",
+        help="only this tool, or `all` (default: the tool that the table is about; if "
+        "there is none, all)",
     )
     parser.add_argument(
         "--figures",
@@ -88,8 +89,8 @@ def run(args: argparse.Namespace) -> None:
     large = isinstance(table, PairRows)
     if large and args.jobs not in (None, 1):
         raise InputError(
-            f"--jobs applies to tables in memory. {args.table} is read in place by an engine that "
-            "uses all cores. Leave out --jobs"
+            f"--jobs applies only to tables in memory, but {args.table} is read in place by an "
+            "engine that uses all cores. Leave out --jobs"
         )
     figures = parse_keys(args.figures) or (FIGURES_AT_SCALE if large else DEFAULT_FIGURES)
     with progress("computing", quiet=args.json):

@@ -50,10 +50,9 @@ _EMBEDDED = "neusight-kernels"
 _DRAWS = 16_384
 _KINDS = ("log-ratio", "relative", "absolute")
 _FAIL_ON = (
-    "narrow: exit with 1 when, under the first assumption of --correlation, "
-    "the 90 %% band covers less than 90 %% of the totals even at the upper end of the coverage's "
-    "95 %% interval. Only this band and this assumption are tested; bands that are too wide do not "
-    "fail"
+    "narrow: exit with 1 when the 90 %% band is too narrow under the first assumption of "
+    "--correlation (the 95 %% interval of its coverage lies below 90 %%). Only this band and this "
+    "assumption are tested; bands that are too wide do not fail"
 )
 _CORRELATION_HELP = (
     "assumptions about the correlation of kernel errors, separated by commas, with the main one "
@@ -117,7 +116,7 @@ def build(parser: Parser) -> None:
     add_output_arguments(parser)
     add_figure_argument(
         parser,
-        "write the figure NAME (bands or budget; with validate, coverage or pit) to FILE (png, svg "
+        "write the figure NAME (bands or budget; for validate: coverage or pit) to FILE (png, svg "
         "or pdf)",
     )
     parser.set_defaults(run=run)
@@ -153,8 +152,8 @@ def _add_errors(parser: argparse.ArgumentParser) -> None:
         "--kind",
         choices=_KINDS,
         default="log-ratio",
-        help="scale of the errors: ln(measured/predicted) (log-ratio, the default), "
-        "measured/predicted (relative), or the table's unit (absolute)",
+        help="scale of the errors: log-ratio is ln(measured/predicted) (default), relative is "
+        "measured/predicted, and absolute is in the table's unit",
     )
 
 
@@ -314,7 +313,7 @@ def _assumptions(args: argparse.Namespace) -> list[Correlation] | None:
 
     names = parse_keys(args.correlation)
     if args.matrix is not None and "matrix" not in names:
-        raise InputError("--matrix is for --correlation matrix")
+        raise InputError("--matrix needs --correlation matrix")
     if args.correlation is None:
         return None
     if not names:

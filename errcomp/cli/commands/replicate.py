@@ -21,8 +21,8 @@ EXAMPLES = {"replicate": ("errcomp replicate survey --table table6_neusight",)}
 def build(parser: Parser) -> None:
     """Add ``replicate``."""
     parser.description = (
-        "Recompute every cell of the published tables from the data behind them, and report for "
-        "each whether it is reproduced, under which rule, or why not."
+        "Recompute every cell of the published tables from the data behind them. For each cell, "
+        "report under which rule it is reproduced, or why it is not."
     )
     parser.add_argument("what", choices=("survey",), help="the publication")
     parser.add_argument("--table", metavar="NAME", help="only this table, e.g. table6_neusight")
@@ -82,7 +82,8 @@ def _check(folder: Path, table: str | None) -> None:
 
     if table is not None:
         raise InputError(
-            f"a folder holds all tables. Leave out --table, or write a single file: -o {table}.tex"
+            "a folder always gets all tables. Leave out --table, or write a single file: -o "
+            f"{table}.tex"
         )
     check_folder(folder)
 

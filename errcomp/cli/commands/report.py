@@ -24,7 +24,7 @@ _STDIN = Path("/dev/stdin")
 #: Options that say how a table is read, which a page of several results does not take.
 _OF_A_TABLE = ("--predicted", "--measured", "--column", "--unit", "--zeros", "--where", "--by")
 _ASK_AUDIT = (
-    "Options for reading a table go to `errcomp audit`, which also writes the page: errcomp audit "
+    "To set how a table is read, use `errcomp audit`, which also writes the page: errcomp audit "
     f"TABLE --predicted COLUMN --measured COLUMN -o FILE{PAGE}"
 )
 
@@ -47,7 +47,8 @@ def build(parser: Parser) -> None:
     )
     parser.add_argument(
         "--title",
-        help="title of the page (default: that of a single result, or the number of results)",
+        help="title of the page (default: the title of the result, or the number of results if "
+        "there are several)",
     )
     parser.add_argument(
         "-o",
@@ -64,7 +65,9 @@ def build(parser: Parser) -> None:
 def run(args: argparse.Namespace) -> None:
     """View each result and write the page."""
     if args.output.suffix.lower() != PAGE:
-        raise InputError(f"{args.output}: a report is a page; name a file that ends in {PAGE}")
+        raise InputError(
+            f"{args.output}: a report is an HTML page; name a file that ends in {PAGE}"
+        )
     if "" in args.results:
         raise InputError("a RESULT is empty; name a file, a folder or a built-in table")
     if "-" in args.results and not _STDIN.exists():
@@ -102,8 +105,8 @@ def _report(name: str) -> Report:
             return view_of_file(name)
         except InputError as error:
             raise InputError(
-                f"{error} A pipe must hold what a command prints with --json. Give a table as a "
-                "file."
+                f"{error} Only the JSON that a command prints with --json can be read from a pipe. "
+                "Give a table as a file."
             ) from error
     if is_document(name):
         return view_of_file(name)
@@ -116,7 +119,7 @@ def _report(name: str) -> Report:
         if not Path(name).is_file():
             raise
         raise InputError(
-            f"{error} Options for reading a table go to its audit, which also writes the page: "
+            f"{error} To set how a table is read, use `errcomp audit`, which also writes the page: "
             f"errcomp audit {name} --predicted … -o FILE{PAGE}"
         ) from error
     return audit(pairs).view(*pairs_at_hand(pairs))

@@ -274,7 +274,7 @@ _tool = ToolFormats("ASTRA-sim", gives="predictions")
     quantities=(*_ALL, "bandwidth"),
     units=("cycles", "ns", "GB/s"),
     sample="2.x, plain and spdlog",
-    limits="Cycles are 1 ns in the analytical back end only. Utilisation from the roofline is "
+    limits="A cycle is 1 ns only in the analytical back end. Utilisation from the roofline is "
     "left out.",
 )
 def _read_log(source: Source) -> Rows:
@@ -321,8 +321,8 @@ def _read_survey(source: Source) -> Rows:
     "EndToEnd.csv of version 1",
     "system, kernel, collective: time, compute, exposed communication, communication (us)",
     is_end_to_end,
-    limits="Divides cycles by 1000, as if a cycle were 1 ns: with another clock, the times are "
-    "wrong. The communication time of a layer runs from issue to end, including waiting.",
+    limits="ASTRA-sim divides cycles by 1000, as if a cycle were 1 ns: with another clock, the "
+    "times are wrong. The communication time of a layer runs from issue to end, including waiting.",
 )
 def read_end_to_end(source: Source) -> Rows:
     """Read the times of layers, and of each run as a whole.
@@ -378,7 +378,7 @@ _tool.knows(
     "astra-sim-utilization",
     "*_dimension_utilization_*.csv",
     is_utilization,
-    "Holds the use of each dimension of the network over time, no durations. They are in "
+    "Holds the utilisation of each network dimension over time, but no durations. Durations are in "
     "EndToEnd.csv.",
 )
 

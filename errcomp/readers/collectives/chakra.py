@@ -421,8 +421,8 @@ _tool = ToolFormats(
     "execution trace of a rank (.et)",
     "kernel, collective: time (us)",
     lambda source: begins_trace(source.head),
-    limits="Durations are whole microseconds. Nodes below 1 µs have none: the format does not "
-    "distinguish them from nodes without a duration. Values of tensors are left out.",
+    limits="Durations are whole microseconds. Nodes below 1 µs have no duration: the format does "
+    "not distinguish them from nodes without one. Values of tensors are left out.",
 )
 def _read_trace(source: Source) -> Rows:
     version, nodes = read_nodes(source)
@@ -550,7 +550,7 @@ def _read_json(source: Source) -> Rows:
     if frame["measured"].null_count() == len(frame):
         notes.append(
             "PyTorch writes no times into this file. They are in the profiler's trace of the same "
-            "run, whose operators have the same record function id."
+            "run, where the operators have the same record function id."
         )
     reason = "threads and processes, not operators"
     return Rows(frame, dropped=as_dropped(reason, left_out), notes=notes)

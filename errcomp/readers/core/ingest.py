@@ -320,8 +320,8 @@ def same_bytes(files: Sequence[tuple[str, Path]]) -> tuple[str, ...]:
                     copies[file_digest(content, "sha256").digest()].append(name)
     return tuple(
         f"{' and '.join(names[:_NAMED])}{_and_more(names)} are byte-for-byte the same file: their "
-        "rows are counted once per copy. A model trained on one copy and tested on another has not "
-        "been tested."
+        "rows are counted once per copy. Do not test a model on one copy after training it on "
+        "another."
         for names in copies.values()
         if len(names) > 1
     )

@@ -143,7 +143,9 @@ class Output(Content):
         lines += [f"note: {note}" for note in self.notes]
         if self.along:
             more = f" and {len(self.along) - _REASONS:,} more" if len(self.along) > _REASONS else ""
-            lines.append(f"without values of their own: {', '.join(self.along[:_REASONS])}{more}")
+            lines.append(
+                f"files without values of their own: {', '.join(self.along[:_REASONS])}{more}"
+            )
         shown = self.skipped[:_SKIPPED]
         lines += [f"skipped {skip.name}: {skip.reason}" for skip in shown]
         if len(self.skipped) > len(shown):
@@ -311,8 +313,8 @@ class Output(Content):
 
         if "version" not in self.rows.columns:
             raise InputError(
-                f"{self.name}: no column version, which a history needs. Read it as pairs or "
-                "kernels."
+                f"{self.name}: a history needs a column version, and there is none. Read it as "
+                "pairs or kernels."
             )
         rows = self.rows.filter(pl.col("version").is_not_null() & pl.col("measured").is_not_null())
         rows = without_empty(self._of_one_unit(self._of_one_level(rows)))

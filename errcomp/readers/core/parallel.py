@@ -56,7 +56,7 @@ def look(path: Path, name: str, among: Sequence[Format] | None) -> Outcome:
         if not is_data(path):
             return Skipped(name, "not a tool's output, according to its name")
         if is_archive(path):
-            return Skipped(name, "an archive: give it on its own")
+            return Skipped(name, "an archive: read it on its own")
         if not source.head.strip():
             return Skipped(name, "empty: the run may have failed")
         possible = recognise(source, among)
@@ -319,5 +319,5 @@ def _unpacked(kind: str, described: dict[str, Any], rows: bytes) -> Outcome | No
 def not_here() -> dict[str, Any]:
     """Raise in place of the graph of a file that another process read."""
     raise RuntimeError(
-        "the graph is only in the process that read the file: load the file in this process"
+        "only the process that read the file has its graph: read the file in this process"
     )

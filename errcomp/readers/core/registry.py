@@ -278,7 +278,7 @@ def formats() -> tuple[Format, ...]:
                 label = repr(item.name) if isinstance(item, Format) else f"a {type(item).__name__}"
                 raise InputError(
                     f"the reader {entry.name!r} of {entry.value} gives {label}, which is not a "
-                    "format, or whose name is in use. Update or remove the package."
+                    "format, or has a name that is already used. Update or remove the package."
                 )
             declared.append(item)
     return tuple(declared)
@@ -389,15 +389,15 @@ def _read(source: Source, chosen: Format) -> Output:
         raise source.error(f"{error}. The file may be damaged: copy it again.") from None
     except TookTooLongError:
         raise source.error(
-            f"not read after {most:.0f} s. It may be damaged, or made to do harm. "
+            f"not read after {most:.0f} s. It may be damaged or malicious. "
             f"{how_to_raise('seconds', '600')}"
         ) from None
     except Exception as error:
         # One file of many, and one line for the user; the chain of errors shows where.
         raise UnforeseenError(
-            f"{source.name}: the reader of {chosen.name} stopped at something unforeseen "
+            f"{source.name}: the reader of {chosen.name} failed unexpectedly "
             f"({type(error).__name__}: {str(error)[:200]}). The file may be damaged: copy it "
-            "again. If it is whole, please report this."
+            "again. If it is complete, please report this."
         ) from error
     ends = [unended(one.path.name) for one in (source, *source.siblings) if one.unended]
     return replace(found, notes=tuple(dict.fromkeys((*found.notes, *ends)))) if ends else found
@@ -431,18 +431,16 @@ def _with_reference(result: Output, chosen: Format) -> Output:
 
 # The tools of the registry, with and without readable output.
 
-_BY_HAND = (
-    "Write its results as a table with columns predicted and measured: `errcomp audit` reads it."
-)
+_BY_HAND = "Write its results to a table with columns predicted and measured for `errcomp audit`."
 #: Tools of the literature without public output, so that no reader can be written or tested.
 NO_OUTPUT = {
     "Concorde": "Neither code nor output is public.",
     "ESM": "No output is public.",
-    "Lumos": "No output is public; its input, PyTorch profiler traces, is read.",
+    "Lumos": "No output is public. errcomp reads its input: PyTorch profiler traces.",
     "Omniverse": "Neither code nor output is public.",
     "Path Forward (Li et al.)": "Neither code nor output is public.",
     "PRISM": "Neither code nor output is public.",
-    "TLP": "Predictions are not stored; its training data are TVM/Ansor logs, which are read.",
+    "TLP": "It stores no predictions. errcomp reads its training data: logs of TVM and Ansor.",
 }
 _GIVES = {"predictions": 1, "measurements": 2, "both": 3, "neither": 0}
 

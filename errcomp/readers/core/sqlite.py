@@ -86,7 +86,7 @@ def opened(source: Source, *, whole: bool = True) -> Iterator[sqlite3.Connection
         if budget.left <= 0:
             raise source.error(
                 "SQLite takes more steps to read it than a file of its size needs. It may be "
-                "damaged, or made to do harm: export it again."
+                "damaged or malicious: export it again."
             ) from None
         # The last error: SQLite quotes damaged content in its message.
         raise source.error(
@@ -103,7 +103,7 @@ def _refuse_unfinished(source: Source) -> None:
     if log.is_file() and log.stat().st_size > 0:
         raise source.error(
             f"{log.name} beside it holds rows that are not in the database yet. Let the profiler "
-            "end, or write them into a copy of both files: "
+            "finish, or copy both files and merge the copies with: "
             f"sqlite3 {source.path.name} 'PRAGMA wal_checkpoint(TRUNCATE)'."
         )
     journal = source.path.with_name(f"{source.path.name}-journal")
@@ -112,8 +112,9 @@ def _refuse_unfinished(source: Source) -> None:
             hot = file.read(len(_JOURNAL)) == _JOURNAL
         if hot:
             raise source.error(
-                f"{journal.name} beside it says that it was being written. Let the profiler end, "
-                f"or restore a copy of both: sqlite3 {source.path.name} 'PRAGMA user_version'."
+                f"{journal.name} beside it shows that the database was being written. Let the "
+                "profiler finish, or copy both files and repair the copy with: "
+                f"sqlite3 {source.path.name} 'PRAGMA user_version'."
             )
 
 

@@ -99,7 +99,7 @@ def _read_e2e(source: Source) -> Rows:
             "the original name."
         )
     if "origin" not in named:
-        notes.append(f"{origin}, the first device, is assumed to be the measured one.")
+        notes.append(f"{origin}, the first device, is assumed to be the device that was measured.")
     return Rows(_identified(rows, named), notes=notes)
 
 

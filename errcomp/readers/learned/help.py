@@ -123,7 +123,7 @@ def _read_table(source: Source) -> Rows:
     if whole:
         notes.append(
             f"Whole milliseconds only: {', '.join(whole)}. Errors below half a millisecond are not "
-            "visible there."
+            "visible for these devices."
         )
     return Rows(rows, notes=notes)
 
@@ -181,7 +181,7 @@ def _read_native(source: Source) -> Rows:
             "device": [device] * len(values),
         }
     )
-    notes = [f"The device is named {device} after the file, as its content does not name it."]
+    notes = [f"The device name {device} comes from the file name, as the content has none."]
     rows = _rows(frame)
     return Rows(rows, notes=[*notes, *_notes([device])])
 

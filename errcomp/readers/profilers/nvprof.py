@@ -94,7 +94,9 @@ def _read(
             moved = next((call for call in ("memcpy", "memset") if f"CUDA {call}" in name), name)
             rows.append(row | {"kernel_class": moved, "process": table.process})
     if not rows:
-        raise source.error(f"no kernel ({host} {_HOST}). The program may have run none on the GPU.")
+        raise source.error(
+            f"no kernel ({host} {_HOST}). The program may have run no kernels on the GPU."
+        )
     return Rows(rows, dropped={_HOST: host})
 
 

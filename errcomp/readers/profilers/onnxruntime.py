@@ -44,7 +44,7 @@ _SESSION = frozenset(("model_run", "session_initialization", *_LOADING))
 _NESTED = frozenset(("If", "Loop", "Scan", "BeamSearch", "GreedySearch", "Sampling"))
 _FENCE = re.compile(r"_fence_(?:before|after)$")
 _CUT = re.compile(r"\}\s*,\s*\n")
-_WARM_UP = "The first run of each profile (repeat 1) warms up: leave it out of comparisons."
+_WARM_UP = "The first run of each profile (repeat 1) is a warm-up: leave it out of comparisons."
 
 
 class _Args(msgspec.Struct, gc=False):
@@ -129,7 +129,7 @@ def _output(source: Source, events: Sequence[_Event], notes: list[str]) -> Rows:
             notes.append(f"{unknown} nodes are in no run, or in several runs at once.")
     if any(event.cat == "Kernel" for event in used):
         notes.append(
-            "Events of the GPU are device time: the node that launches one may end before it."
+            "Events of the GPU are device time: a node may end before the GPU work it launched."
         )
     dropped = [Dropped(reason, n) for reason, n in left_out.items() if n]
     columns = _columns([used[i] for i in chosen], [runs[i] for i in chosen], known=bool(some))
@@ -143,7 +143,7 @@ def _left_out(event: _Event) -> str:
     if event.cat == "Node" and not event.name.endswith(_KERNEL_TIME):
         if _FENCE.search(event.name):
             return "fences (overhead before and after a node)"
-        return "events of nodes other than their time"
+        return "events of nodes other than the kernel time"
     if event.cat == "Session" and event.name not in _SESSION:
         return "parts of a run or of the initialisation"
     return "" if event.ts is not None and event.dur is not None else "events without a time"

@@ -249,7 +249,7 @@ _tool = ToolFormats(
     gives="measurements",
     reference="hardware",
     sample="reports on H100, MI300 (PyTorch) and MI300 (JAX)",
-    limits="Lists work that other tables of the report also list.",
+    limits="Other tables of the report list the same work.",
 )
 
 

@@ -224,7 +224,7 @@ def _doubtful(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
         return marked, []
     return marked, [
         f"{n} rows are in the folder of one version, but their column 'version' states another: "
-        "see the key 'provenance'. Which version is right is unknown."
+        "see the key 'provenance'. It is unknown which version is right."
     ]
 
 

@@ -134,7 +134,9 @@ def _parsed(source: Source, block: list[str], line: int) -> Mapping[str, Any]:
     try:
         metrics = loads_text("\n".join(block))
     except ValueError:
-        raise source.error("the metrics are not valid JSON: copy it again.", line=line) from None
+        raise source.error(
+            "the metrics are not valid JSON: copy the output again.", line=line
+        ) from None
     return cast("Mapping[str, Any]", metrics)
 
 
@@ -208,7 +210,7 @@ def _run_unfinished(run: Mapping[str, Any], name: str | None) -> list[str]:
         return []
     where = f" of {name}" if name else ""
     subject = f"1 request{where} was" if left == 1 else f"{left:.0f} requests{where} were"
-    return [f"{subject} not finished: the statistics do not include their times."]
+    return [f"{subject} not finished: the statistics leave out unfinished requests."]
 
 
 _QUANTITY = {"e2e": "time", "ttft": "ttft", "itl": "itl", "tpot": "tpot"}
@@ -217,8 +219,8 @@ _QUANTITY = {"e2e": "time", "ttft": "ttft", "itl": "itl", "tpot": "tpot"}
 # Files of BLIS that hold errors: signed errors are read as ratios, unsigned ones are not read.
 
 RATIO_NOTE = (
-    "The file has only relative errors: every measurement is 1, every prediction 1 + error. "
-    "Totals, and errors weighted by size (WAPE), are meaningless."
+    "The file has only relative errors: each measurement is read as 1, each prediction as "
+    "1 + error. Totals, and errors weighted by size (WAPE), are meaningless."
 )
 _SIGNED = re.compile(r"(e2e|ttft|itl|tpot)_(mean|median|p\d+)_mpe")
 _SIGNED_KEYS = {
@@ -387,8 +389,8 @@ _tool = ToolFormats("BLIS", gives="both", reference="hardware")
     gives="predictions",
     reference=None,
     limits="Reads only time and ttft of single requests: itl_ms and scheduling_delay_ms are in µs "
-    "or ms, depending on the version, which the file does not state. Unfinished requests are zero "
-    "in the file, and have a status here.",
+    "or ms, depending on the version, which the file does not state. Times of unfinished requests, "
+    "which the file gives as 0, are read as missing.",
 )
 def read_run(source: Source) -> Rows:
     """Read the statistics of a run and, if present, its requests."""
@@ -467,7 +469,7 @@ def _steps(source: Source) -> Rows:
     "request: time, ttft, itl (ms)",
     lambda source: bool(_measured_quantities(source.header)),
     sample="stepml-experiments 9293b22 (rounds 2 and 3)",
-    limits="Means over the requests of an experiment. Errors in the table are checked, not kept.",
+    limits="Means over the requests of an experiment. Errors stated in the table are only checked.",
 )
 def _experiments(source: Source) -> Rows:
     import polars as pl
@@ -516,8 +518,8 @@ def _means(source: Source) -> Rows:
     "request: time, ttft, itl (ratio)",
     is_signed,
     sample="training 0ba6f03 (VIDUR, AIConfigurator, llm-optimizer, BLIS roofline)",
-    limits="Signed relative errors as pairs of ratios: totals and weights are meaningless. The "
-    "tool of a row is the simulator.",
+    limits="Holds signed relative errors, read as pairs of ratios: totals and weighted errors are "
+    "meaningless. The tool of a row is the simulator.",
 )
 def read_signed(source: Source) -> Rows:
     """Read (predicted - actual) / actual of each experiment and simulator."""

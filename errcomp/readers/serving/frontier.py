@@ -48,7 +48,7 @@ def _length(value: Any) -> int | None:
 
 
 def _list(values: Sequence[float]) -> str:
-    return " and ".join(f"{value:g}" for value in values)
+    return " or ".join(f"{value:g}" for value in values)
 
 
 _QUANTITIES = {
@@ -233,7 +233,7 @@ def _summary(source: Source) -> Rows:
     "kernel: time (ms)",
     is_operators,
     sample="a4b22df (dummy mode)",
-    limits="Without per-layer expansion (layer_id -1), a row is an operator of all layers.",
+    limits="Without per-layer expansion (layer_id -1), a row covers an operator in all layers.",
 )
 def read_operators(source: Source) -> Rows:
     """Read the time of each operator; operators of a batch and replica form a run."""
@@ -269,7 +269,7 @@ def read_operators(source: Source) -> Rows:
         )
     how = config.dummy
     if not how and len(rows) > 20 and len(constant) <= 2:
-        how = "its compute operators have only " + _list(sorted(constant)) + " ms as times"
+        how = "all compute operators take " + _list(sorted(constant)) + " ms"
     return Rows(rows, notes=(*config.notes, *tables.dry_run(how)))
 
 

@@ -332,8 +332,8 @@ def read_requests(source: Source) -> Rows:
     if other_clock:
         notes = (
             *notes,
-            f"arrival_time of {other_clock} requests is from another clock than the other "
-            "timestamps: they count as arriving when queued, as in the benchmark itself.",
+            f"arrival_time of {other_clock} requests is not from the clock of the other "
+            "timestamps: these requests count as arriving when queued, as in the benchmark.",
         )
     dropped = as_dropped("tpot of a single output token, which is undefined", single)
     return Rows(rows, dropped=dropped, notes=notes)
@@ -354,7 +354,7 @@ _tool.knows(
     "timeseries.csv (vLLM)",
     "system: prompt throughput, generation throughput (tokens/s)",
     ("t", "prompt_throughput", "gen_throughput", "running", "waiting"),
-    limits="Requests running and waiting, and the cache, are keys.",
+    limits="The numbers of running and waiting requests, and the cache usage, are keys.",
 )
 def read_series(source: Source) -> Rows:
     """Read the throughputs over time."""
@@ -379,8 +379,8 @@ def read_series(source: Source) -> Rows:
     gives="predictions",
     reference=None,
     sample="5daddb2 (2.0)",
-    limits="Memory and cache are left out. A run that was stopped has its throughputs over time, "
-    "and a note.",
+    limits="Memory and cache are left out. A stopped run gives only its throughputs over "
+    "time, and a note.",
 )
 def read_log(source: Source) -> Rows:
     """Read the totals, the statistics of the requests, and the throughputs over time."""

@@ -365,7 +365,7 @@ def _read_inference(source: Source) -> Rows:
     )
     notes = []
     if rows["scenario"].str.to_lowercase().str.contains("server").any():
-        notes.append("The throughput of Server is a target chosen by the submitter.")
+        notes.append("In the scenario Server, the throughput is a target that the submitter chose.")
     return _with_carried(rows.drop("metric"), notes)
 
 

@@ -377,7 +377,7 @@ def read_trace(source: Source) -> Rows:
     for i, event in enumerate(events, start=1):
         arguments = event.get("args") if isinstance(event, dict) else None
         if not isinstance(arguments, dict):
-            raise source.error(f"event {i} has no args. The file may be damaged: copy it.")
+            raise source.error(f"event {i} has no args. The file may be damaged: copy it again.")
         batch = arguments.get("batch_id")
         rows.append(
             {

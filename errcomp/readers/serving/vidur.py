@@ -137,7 +137,7 @@ _tool.reads(
     tool="Sarathi-Serve",
     gives="measurements",
     reference="hardware",
-    limits="Differs from VIDUR in the columns request_num_ignored and request_num_pauses.",
+    limits="Differs from VIDUR's file in the columns request_num_ignored and request_num_pauses.",
 )(lambda source: _requests(source, "Sarathi-Serve", "measured"))
 
 _tool.knows(

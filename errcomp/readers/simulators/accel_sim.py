@@ -378,8 +378,8 @@ def read_correlation(source: Source) -> Rows:
             short += within
             before = text.strip()
     note = (
-        "Only the name of the file says which statistic it compares; the unit is that of the "
-        "statistic. Numbers are rounded to two decimals."
+        "Only the name of the file says which statistic it compares, and so the unit. Numbers "
+        "are rounded to two decimals."
     )
     return Rows(rows, dropped={"not a name with three numbers": short}, notes=[note])
 

@@ -173,7 +173,7 @@ def _number(source: Source, value: Any, title: str) -> float | None:
 
 
 _SAMPLE = "0.4, timeloop-accelergy-exercises of 2024"
-_LIMITS = "The files state no units; Accelergy's are pJ for energies and um^2 for areas."
+_LIMITS = "The files state no units: Accelergy uses pJ for energies and um^2 for areas."
 _tool = ToolFormats("Accelergy", gives="predictions", limits=_LIMITS)
 
 

@@ -98,7 +98,7 @@ def _parameters(source: Source, beside: Source, n: int) -> dict[str, pl.Series]:
     if len(sheet) != n:
         raise InputError(
             f"{source.name}: {n} rows of observations, but {len(sheet)} rows of actions in "
-            f"{beside.name}. Row i of one belongs to row i of the other: copy both again."
+            f"{beside.name}. Row i of one file belongs to row i of the other: copy both again."
         )
     return {name.replace("-", "_"): key(sheet, name) for name in sheet.columns}
 

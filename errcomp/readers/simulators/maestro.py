@@ -67,8 +67,8 @@ _tool = ToolFormats("MAESTRO", gives="predictions")
     quantities=tuple(value.quantity for value in _VALUES),
     units=tuple(value.unit for value in _VALUES),
     sample="tables in its repository (ResNet-50, MobileNetV2)",
-    limits="The header has no units of area and power: um^2 and mW are MAESTRO's. "
-    "Only the name of the file has the dataflow. Traffic, reuse and delays are left out.",
+    limits="The header has no units of area and power: MAESTRO uses um^2 and mW. "
+    "Only the name of the file states the dataflow. Traffic, reuse and delays are left out.",
 )
 def _read(source: Source) -> Rows:
     import polars as pl

@@ -123,7 +123,8 @@ def _log(source: Source) -> bool:
     gives="predictions",
     reference=None,
     sample="",
-    limits="Written from the source of the simulator. Statistics of cores and memory are left out.",
+    limits="This reader was written from the simulator's source code. Statistics of cores and "
+    "memory are left out.",
 )
 def _read_log(source: Source) -> Rows:
     clock, failed = None, ""

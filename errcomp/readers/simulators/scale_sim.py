@@ -231,8 +231,8 @@ def _accesses(source: Source) -> Rows:
     "TIME_REPORT.csv of version 3",
     "kernel: time (us, cycles)",
     lambda source: [name for name in source.header if name] == ["LayerID", "Time (us)"],
-    limits="Without a time model, the column Time (us) holds cycles, which is noticed only with "
-    "COMPUTE_REPORT.csv in the same folder.",
+    limits="Without a time model, the column Time (us) holds cycles. This is noticed only if "
+    "COMPUTE_REPORT.csv is in the same folder.",
 )
 def _times(source: Source) -> Rows:
     rows = _frame(source, _TIME, "LayerID", {})

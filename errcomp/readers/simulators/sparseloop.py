@@ -62,7 +62,7 @@ def read(path: AnyPath) -> Output:
 
 _NOT_SILICON = (
     "The ground truth is for a single processing element, not for a chip, so it is read as the "
-    "output of another simulator. The artifact does not state its source."
+    "output of another simulator. The artifact does not state the source of the ground truth."
 )
 _HELD = "kernel: time (cycles)"
 _tool = ToolFormats("Sparseloop", reference="simulator", sample="MICRO 2022 artifact")
@@ -77,13 +77,13 @@ _tool.reads(
     gives="predictions",
     reference=None,
     sample="MICRO 2022 artifact; timeloop-accelergy-exercises of 2024",
-    limits="The file of a design without sparse optimisations is Timeloop's, and is read as such.",
+    limits="Files of designs without sparse optimisations are read as Timeloop's.",
 )(read_stats)
 
 
 @_tool.reads(
     "sparseloop-pairs",
-    "cycles by layer, simulated and truth",
+    "cycles by layer: simulated and ground truth",
     _HELD,
     ("layer", *_PAIR),
     gives="both",
@@ -178,7 +178,7 @@ def _densities(source: Source) -> bool:
     _HELD,
     _densities,
     gives="measurements",
-    limits="Only ground truth, read from a figure of another paper, which simulated its design.",
+    limits="Holds only ground truth, from a figure in another paper that simulated its design.",
 )
 def _read_densities(source: Source) -> Rows:
     rows = []

@@ -309,7 +309,7 @@ _tool.knows(
     "timeloop-map",
     "timeloop-mapper.map.txt",
     _is_map,
-    "Holds the split of loops, but no results.",
+    "Holds how loops are split, but no results.",
     part_of="timeloop-stats",
 )
 

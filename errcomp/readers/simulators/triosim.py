@@ -138,7 +138,8 @@ _tool.knows(
     gives="predictions",
     reference=None,
     sample="",
-    limits="Written from the source of the simulator. Messages between GPUs are left out.",
+    limits="This reader was written from the simulator's source code. Messages between GPUs are "
+    "left out.",
 )
 def _read_log(source: Source) -> Rows:
     started: dict[tuple[str, str], float] = {}

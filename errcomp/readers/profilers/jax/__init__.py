@@ -333,7 +333,8 @@ def _planes(source: Source) -> tuple[list[Plane], list[str]]:
     notes = []
     if number >= _MOST_EVENTS:
         notes.append(
-            f"{number} events: the profiler drops events above a million. The xplane.pb has all."
+            f"{number} events: the profiler drops events above a million. The file xplane.pb has "
+            "all events."
         )
     return planes, notes
 

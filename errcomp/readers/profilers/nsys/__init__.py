@@ -120,7 +120,7 @@ def read_export(source: Source) -> Rows:
     if runs:
         notes.append(
             "Runs are the outermost NVTX ranges. Their time is from the start of their first GPU "
-            "work to the end of the last; the host time is the range itself."
+            "work to the end of the last; the host time is the duration of the range."
         )
     rows = _kernel_rows(work, common)
     if runs:
@@ -535,7 +535,7 @@ _tool.knows(
     "nsys-wrapper",
     "kernel_list.csv, meta.json or invocation.txt of a script around nsys and ncu",
     _recognise_wrapper,
-    "Written by a script, it repeats the profiler's own files. Give those.",
+    "This file, written by a script, repeats the profiler's own files. Give those.",
     sample="2026",
 )
 

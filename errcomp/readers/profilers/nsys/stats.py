@@ -106,7 +106,7 @@ def read_tables(source: Source) -> Rows:
         )
     if chosen < variants:
         notes.append(
-            "Tables that repeat the work of others are left out: "
+            "Tables that list the same work as others are left out: "
             f"{', '.join(sorted(variants - chosen))}"
         )
     frames = []
