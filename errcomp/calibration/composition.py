@@ -315,7 +315,7 @@ class Composition(Parameters):
         if runs.sum() < _FEWEST_RUNS:
             raise InputError(
                 f"a composition needs at least {_FEWEST_RUNS} measured runs, got {runs.sum()}. "
-                "Measure more, if possible of three models on three devices."
+                "Measure more, ideally of three models on three devices."
             )
         preparation, prepared = fits.prepared(runs)
         self.design_ = design = prepared.design

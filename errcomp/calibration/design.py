@@ -404,7 +404,7 @@ class Predicting:
         levels = np.atleast_1d(np.asarray(level, dtype=np.float64))
         if levels.ndim != 1 or not len(levels) or not ((levels > 0) & (levels < 1)).all():
             raise InputError(
-                f"level must be a number between 0 and 1, or several of them, got {level!r}. A "
+                f"level must be one or more numbers between 0 and 1, got {level!r}. A "
                 "band that covers nine of ten runs has level 0.9."
             )
         ends = np.stack([(1 - levels) / 2, (1 + levels) / 2])
@@ -529,7 +529,9 @@ def position(column: int | str, word: str, width: int, names: Sequence[str] | No
         if column in known:
             return known.index(column)
         columns = describe_names(known, wanted=column) if known else "none (X has no names)"
-        raise InputError(f"{word} names the column {column!r}, not in X. Columns: {columns}.")
+        raise InputError(
+            f"{word} names the column {column!r}, which X does not have. Columns: {columns}."
+        )
     if not isinstance(column, int | np.integer):
         raise InputError(f"{word} must name columns or give positions, got {column!r}.")
     if not 0 <= column < width:
@@ -593,7 +595,7 @@ def as_floats(values: ArrayLike, what: str, *, ndim: int, missing: bool = False)
         rows = np.flatnonzero(bad.reshape(len(array), -1).any(axis=1))
         raise InputError(
             f"{what} must be finite, got {array[bad][0]} in {describe_rows(rows.tolist())}. "
-            "Drop these rows, or find out where the value was lost."
+            "Drop these rows, or correct their values."
         )
     return array
 
@@ -625,6 +627,6 @@ def as_levels(levels: Sequence[float]) -> tuple[float, ...]:
     if not given or not good or any(a >= b for a, b in pairwise(given)):
         raise InputError(
             f"levels must be numbers between 0 and 1 in ascending order, got {given!r}. "
-            "They belong to the columns of the bands, e.g. (0.5, 0.9)."
+            "Give one level per column of the bands, e.g. (0.5, 0.9)."
         )
     return tuple(float(v) for v in given)

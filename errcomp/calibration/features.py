@@ -125,12 +125,13 @@ def _insist(
         raise InputError(
             f"{kernels.prefix}{_runs(lacking)} {'has' if len(lacking) == 1 else 'have'} kernels "
             f"that were not {word}, so the sum of kernels is unknown. Drop these runs, or choose "
-            f"the other task (composition adds measured kernels, prediction predicted ones)."
+            "the other task (composition adds measured kernels, prediction adds predicted kernels)."
         )
     if kernels.incomplete:
         raise InputError(
             f"{kernels.prefix}the prediction of a kernel failed in "
-            f"{_runs(list(kernels.incomplete))}, so their sums are too small. Drop these runs."
+            f"{_runs(list(kernels.incomplete))}, so the sum of kernels is too small. "
+            "Drop these runs."
         )
 
 
@@ -171,29 +172,37 @@ LAUNCHES = (*KERNEL_LAUNCHES, "run_start")
 
 #: Features of a run, in the order of the columns.
 FEATURES = (
-    Feature("launch_idle", "1", "floor × instances that take little longer than the floor / total"),
-    Feature("launch_work", "1", "floor × other instances / total; 0 in training"),
-    Feature("launch_work_training", "1", "floor × other instances / total; 0 in inference"),
-    Feature("run_start", "1", "-floor / total: cost of starting a run, in floors"),
+    Feature(
+        "launch_idle",
+        "1",
+        "launch floor × (instances that take little longer than the floor) / total",
+    ),
+    Feature("launch_work", "1", "launch floor × (other instances) / total; 0 in training"),
+    Feature(
+        "launch_work_training", "1", "launch floor × (other instances) / total; 0 in inference"
+    ),
+    Feature("run_start", "1", "-launch floor / total: cost of starting a run, in launch floors"),
     Feature("slow_kernels", "ln", "(total with implausibly slow kernels replaced) / total"),
     Feature(
         "hidden_launches",
         "ln",
-        "(total with slow kernels replaced, launches hidden once and the start added) / total",
+        "(total with slow kernels replaced, minus one floor per launch, plus the start) / total",
     ),
     Feature("training", "1", "1 in training, 0 in inference or where the mode is unknown"),
     Feature("total_ms", "log10 ms", "all kernels together"),
     Feature("mean_kernel_us", "log10 µs", "total / instances"),
     Feature("matmul_share", "1", "time in matrix products and convolutions / total"),
     Feature("largest_share", "1", "time of the longest kernel / total"),
-    Feature("idle_share", "1", "instances that take little longer than the floor / instances"),
-    Feature("unmodelled_share", "1", "instances predicted as 0 / instances"),
+    Feature(
+        "idle_share", "1", "(instances that take little longer than the launch floor) / instances"
+    ),
+    Feature("unmodelled_share", "1", "(instances predicted as 0) / instances"),
     Feature("activations_gb", "log10 GB", "outputs of all kernels that do work, 4 bytes per value"),
     Feature("memory_share", "1", "activations / memory of the device; 0 in inference"),
-    Feature("disagreement", "ln", "predicted / measured total; unknown for the task prediction"),
+    Feature("disagreement", "ln", "predicted / measured total; unknown if the task is prediction"),
     Feature("kernel_correction", "ln", "corrected / predicted total; 0 without corrections"),
-    Feature("device_bandwidth", "log10 GB/s", "of the memory, from the data sheet"),
-    Feature("device_peak", "log10 TFLOP/s", "32-bit floats, from the data sheet"),
+    Feature("device_bandwidth", "log10 GB/s", "memory bandwidth, from the data sheet"),
+    Feature("device_peak", "log10 TFLOP/s", "peak for 32-bit floats, from the data sheet"),
 )
 
 #: Of the columns of a design.
@@ -523,9 +532,9 @@ class FeatureState:
         if not fine or (center is None) != (scale is None) or (scale is not None and scale <= 0):
             raise InputError(
                 f"invalid state of the features {dict(meta)!r}: task must be one of "
-                f"{', '.join(TASKS)}, floor and floors seconds above 0 and at most 2e-5, "
-                "start not negative, slow_center and slow_scale numbers (the scale above 0) or "
-                "both null. Fit the model again."
+                f"{', '.join(TASKS)}, floor and floors must be seconds above 0 and at most "
+                "2e-5, start must not be negative, slow_center and slow_scale must be numbers (the "
+                "scale above 0) or both null. Fit the model again."
             )
         return cls(
             meta["task"],

@@ -106,8 +106,8 @@ class Training:
         )
         if not fine or x is None:
             raise InputError(
-                f"the runs of the fit must have x with {len(FEATURES)} columns, and device, model "
-                "and mode of each row. Fit the model again."
+                f"the runs of the fit must have x with {len(FEATURES)} columns, and a device, a "
+                "model and a mode for each row. Fit the model again."
             )
         return cls(x, *(arrays[name].astype(object) for name in _KEYS))
 
@@ -422,7 +422,7 @@ def warnings_of(
             warnings[i].append(f"{cause}: predicted from all devices")
         if not calibrated[i]:
             warnings[i].append(
-                "too few groups to calibrate this band: it is the model's own, widened by the "
+                "too few groups to calibrate this band: it is the estimator's own, widened by the "
                 f"usual difference between {'models' if known[i] else 'devices'}"
             )
         if mode not in training.modes:
@@ -438,7 +438,7 @@ def warnings_of(
         values = design.x[:, column]
         for at in np.flatnonzero((values < low - slack) | (values > high + slack)):
             warnings[at].append(
-                f"{feature.name} {feature.said(values[at])} is outside the fit's "
+                f"{feature.name} {feature.said(values[at])} is outside the fit's range, "
                 f"{feature.said(low)} to {feature.said(high)}"
             )
     return tuple(map(tuple, warnings))
@@ -451,7 +451,8 @@ def _of_kernels(prepared: Prepared, run: int) -> list[str]:
     if sum(shares.values()) >= _BORROWED_FROM:
         text = ", ".join(f"{100 * share:.0f} % {name}" for name, share in shares.items() if share)
         warnings.append(
-            f"kernel classes not measured on the device (share of time by level: {text})"
+            "some kernel classes were not measured on the device (share of time by level of "
+            f"correction: {text})"
         )
     if prepared.uncorrected[run]:
         warnings.append(

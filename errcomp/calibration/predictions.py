@@ -43,7 +43,7 @@ class Predictions(Shown):
         ``device`` if runs of the device were in the fit, else ``global``: the prediction then comes
         from all devices, and the band is wider.
     calibrated : ndarray of bool
-        Whether the band was calibrated on held-out groups; else it is the model's own.
+        Whether the band was calibrated on held-out groups; else it is the estimator's own.
     warnings : tuple of tuple of str
         Per run, its differences from the runs of the fit.
     estimator : str

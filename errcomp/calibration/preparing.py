@@ -125,7 +125,7 @@ def _corrected(kernels: Kernels, corrected: CorrectedKernels, state: FeatureStat
         raise InputError(
             f"the kernels of {describe_names(runs)} cannot be corrected: no similar kernel was "
             "measured, or the prediction of a kernel failed. Drop these runs, or fit to a table "
-            "with such kernels."
+            "with similar kernels."
         )
     runs_design = design(kernels, task=state.task, state=state)
     runs_design.x[:, runs_design.names.index("kernel_correction")] = np.log(
@@ -169,15 +169,15 @@ def _insist_plausible(kernels: Kernels, run: Names, total: Floats, measured: Flo
         raise InputError(
             f"{prefix}the kernels explain {100 / ratio:.2g} % of the time of their runs "
             "(median). The rest is host or waiting time, which a model of kernels cannot predict. "
-            "Profile steps that keep the device busy (larger batches, no start or compilation). If "
-            "the device was busy, kernels and runs have different units, or belong to different "
-            "runs."
+            "Profile steps that keep the device busy (larger batches, no start-up or compilation). "
+            "If the device was busy, kernels and runs have different units, or the kernels belong "
+            "to other runs."
         )
     if ratio <= 1 / _MOST_APART:
         raise InputError(
             f"{prefix}runs take {ratio:.2g} times as long as their kernels (median), so runs and "
-            "kernels have different units, or do not belong together. Convert one of them, or give "
-            "both a column unit."
+            "kernels have different units, or do not belong together. Convert one of them, or add "
+            "a unit column to both."
         )
     longest = np.maximum(total, measured)
     absurd = longest > _MOST_TIMES * np.median(longest)
@@ -185,7 +185,7 @@ def _insist_plausible(kernels: Kernels, run: Names, total: Floats, measured: Flo
         raise InputError(
             f"{prefix}run{'s' if absurd.sum() > 1 else ''} {describe_names(run[absurd].tolist())} "
             f"took {longest[absurd][0]:.3g}, which is more than "
-            f"{_MOST_TIMES:.0e} times as long as the median run. Correct or drop such runs."
+            f"{_MOST_TIMES:.0e} times as long as the median run. Correct or drop these runs."
         )
     for name in ("device", "model", "mode"):
         values: Any = kernels.column(name) if name in kernels.keys else ()
@@ -221,10 +221,10 @@ def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
     if not fine.any():
         causes = ", ".join(sorted(set(reasons.tolist())))
         raise InputError(
-            f"{kernels.prefix}none of {len(table)} runs has both its own time (run_measured) and "
-            f"the time of all its kernels ({word}): {causes}. Add the missing column or a table of "
-            "runs, or choose the other task (composition adds measured kernels, prediction "
-            "predicted ones)."
+            f"{kernels.prefix}none of {len(table)} runs has both an end-to-end time (run_measured) "
+            f"and the times of all its kernels ({word}): {causes}. Add the missing column or a "
+            "table of runs, or choose the other task (composition adds measured kernels, "
+            "prediction adds predicted kernels)."
         )
     _insist_plausible(kernels, table.run[fine], total[fine], table.run_measured[fine])
     return _runs_without(kernels, table, reasons)

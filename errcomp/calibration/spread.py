@@ -321,7 +321,8 @@ class Spreads:
             isinstance(name, str) and is_number(value) for name, value in effects.items()
         ):
             raise InputError(
-                f"effects must be numbers by device, got {str(effects)[:80]}. Fit the model again."
+                f"effects must be one number per device, got {str(effects)[:80]}. Fit the model "
+                "again."
             )
         return cls(
             {name: float(value) for name, value in effects.items()},

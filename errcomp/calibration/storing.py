@@ -71,7 +71,7 @@ class LoadedModel(CompositionModel):
             parts = [part for part in found.parts.values() if not np.isfinite(part).all()]
             fine = np.isfinite(ends).all() and (ends > 0).all() and not parts
             if not fine or (np.diff(ends) < -_ROUNDING * ends[:, 1:]).any():
-                raise FloatingPointError("bands that are not positive numbers in order")
+                raise FloatingPointError("bands that are not positive and ascending")
         return found
 
 
@@ -154,8 +154,8 @@ def content_of(model: CompositionModel, *, created: str) -> ModelContent:
     lost = [name for name in model.members if estimators()[name].stored is None]
     if lost:
         raise InputError(
-            f"a model file cannot hold the estimator {', '.join(lost)}. Fit and save the others "
-            "only."
+            f"a model file cannot hold the estimator {', '.join(lost)}. Fit and save only "
+            "the others."
         )
     parts: dict[str, Any] = {**model.members, "training": model.training}
     if model.preparation.correction is not None:
@@ -206,7 +206,7 @@ def model_of(content: ModelContent, *, source: str = "model file") -> Compositio
 def _model_of(content: ModelContent) -> CompositionModel:
     features = tuple(feature.name for feature in content.features)
     if features != FEATURE_NAMES:
-        raise InputError(f"its features {features!r} are not those of this errcomp")
+        raise InputError(f"its features {features!r} differ from the features of this errcomp")
     extra = content.extra
     names = check_estimators(extra["estimators"])
     members = {member.name: member.restore() for member in content.members}
@@ -218,7 +218,7 @@ def _model_of(content: ModelContent) -> CompositionModel:
         raise InputError("it lacks the runs of the fit")
     stated = {f.name: (f.low, f.high) for f in content.features if f.low is not None}
     if training.ranges != stated or "total_ms" not in stated:
-        raise InputError("the ranges of its features are not those of the runs of its fit")
+        raise InputError("the ranges of its features do not match the runs of its fit")
     if correction is not None and not isinstance(correction, KernelCorrection):
         raise InputError("its kernel corrections are of another type")
     spread = float(extra["typical_spread"])

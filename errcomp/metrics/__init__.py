@@ -220,7 +220,9 @@ def macro(
         try:
             values[code] = function(predicted=p[member], measured=m[member], zeros=zeros)
         except InputError as error:
-            raise InputError(f"group {label!r} (rows counted within it): {error}") from error
+            raise InputError(
+                f"group {label!r} (row numbers count within this group): {error}"
+            ) from error
     sizes = np.bincount(codes[m > 0], minlength=len(labels))
     return Macro(mean(values, None), labels, values, sizes)
 

@@ -98,7 +98,7 @@ def r2(
     order=190,
     definition="Covariance of predictions and measurements divided by the product of their "
     "standard deviations.",
-    misleads="Not an error: predictions ten times too high can correlate perfectly.",
+    misleads="Does not measure error: predictions ten times too high can correlate perfectly.",
 )
 def pearson(
     *,
@@ -160,7 +160,7 @@ def pearson(
     order=200,
     definition="Pearson's correlation of the ranks of predictions and measurements; ties have "
     "their mean rank.",
-    misleads="Not an error: only the order counts.",
+    misleads="Does not measure error: only the order counts.",
 )
 def spearman(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise") -> float:
     r"""Spearman's rank correlation of predictions and measurements.
@@ -215,7 +215,7 @@ def spearman(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise
     "minus the number that they put in opposite orders, divided by the geometric mean "
     "of two numbers: row pairs not tied in the predictions, and row pairs not tied in "
     "the measurements.",
-    misleads="Not an error: only the order counts.",
+    misleads="Does not measure error: only the order counts.",
 )
 def kendall(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise") -> float:
     r"""Kendall's rank correlation, tau-b: how often two pairs are in the same order.
@@ -269,7 +269,7 @@ def kendall(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise"
     order=220,
     definition="Measurement of the candidate with the lowest prediction minus the lowest "
     "measurement, divided by the lowest measurement.",
-    misleads="Meaningful only if the rows are alternatives to choose from, and low is good.",
+    misleads="Meaningful only if the rows are alternatives to choose from, and lower is better.",
     k=1,
 )
 def top_k_regret(

@@ -299,7 +299,8 @@ def exact_predictions(
     kind="smooth",
     order=40,
     definition="Geometric mean over pairs of the prediction divided by its measurement.",
-    misleads="It measures bias, not accuracy: too high and too low by the same factor cancel.",
+    misleads="It measures bias, not accuracy: predictions too high and too low by the same factor "
+    "cancel.",
     means=Means(log_ratio, ("log_ratio",), log=False),
 )
 def gm_ratio(
@@ -421,7 +422,7 @@ def wape(
     order=80,
     definition="Arithmetic mean over pairs of the absolute error, each as a share of half the sum "
     "of the absolute prediction and measurement (0 to 200 %).",
-    misleads="Its definitions in use differ by a factor of two; it cannot exceed 200 %.",
+    misleads="Common definitions differ by a factor of two; it cannot exceed 200 %.",
     means=Means(_symmetric, ("symmetric",), largest=2.0),
 )
 def smape(

@@ -283,8 +283,8 @@ def rmspe(
     order=120,
     definition="Square root of the mean over pairs of the squared natural logarithm of "
     "predicted/measured (nothing added to either).",
-    misleads="Not a percentage. Under the same name some libraries add 1 to both values; this does "
-    "not.",
+    misleads="Not a percentage. Some libraries add 1 to both values under the same name; errcomp "
+    "does not.",
     means=Means(lambda data: _square(log_ratio(data)), ("log_ratio", "log_ratio"), root=0.5),
 )
 def rmsle(

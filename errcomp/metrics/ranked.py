@@ -386,9 +386,9 @@ for _percent in (50, 90, 95, 99):
         kind="quantile",
         order=150 + _percent % 10 + (_percent > 50),
         definition=f"The {'median' if _percent == 50 else f'{_percent}th percentile'} of the "
-        "absolute errors, each as a share of its measurement, within 0.5 % of the exact value: "
-        "from counts in buckets 1 % wide, which engines can add.",
-        misleads="Two values that differ by less than 1 % may be equal.",
+        "absolute errors, each as a share of its measurement, within 0.5 % of the exact value; it "
+        "is computed from counts in buckets 1 % wide, which engines can add.",
+        misleads="Exact values that differ by less than 1 % may give the same result.",
         q=_percent / 100,
     )(approximate_ape_quantile)
 

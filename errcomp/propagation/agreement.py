@@ -113,7 +113,7 @@ def _check_shares(rows: Field, validation: Validation) -> None:
             place.at("coverage").contradicts(f"inside its interval {interval}")
         inside = round(row.coverage * row.n)
         if not _close(row.coverage, inside / row.n):
-            wanted = f"a count of runs over n, such as {inside}/{row.n}"
+            wanted = f"a number of runs divided by n, such as {inside}/{row.n}"
             place.at("coverage").contradicts(wanted)
         level, coverage = widest.get(row.assumption, (row.level, row.coverage))
         if row.coverage < coverage - _ROUNDING:
@@ -133,16 +133,16 @@ def _check_bands(field: Field, row: Outcome) -> None:
             _around(place, band, row.median, row.median, "the median")
         if inner is not None:
             if band.level == inner.level:
-                place.at("level").contradicts("a level different from that of the other bands")
+                place.at("level").contradicts("a level that no other band has")
             _around(place, band, inner.low, inner.high, f"the band of {inner.level:g}")
         inner = band
 
 
 def _around(field: Field, band: Band, low: float, high: float, what: str) -> None:
     if band.low > low + _ENDS * abs(low):
-        field.at("low").contradicts(f"at most {low:.6g}: a band is around {what}")
+        field.at("low").contradicts(f"at most {low:.6g}: a band must contain {what}")
     if band.high < high - _ENDS * abs(high):
-        field.at("high").contradicts(f"at least {high:.6g}: a band is around {what}")
+        field.at("high").contradicts(f"at least {high:.6g}: a band must contain {what}")
 
 
 def _check_budget(field: Field, budget: Budget) -> None:
@@ -171,7 +171,7 @@ def _check_counts(field: Field, model: ErrorModel) -> None:
     place = field.at("components")
     rows = sum(error.n for error in model.classes.values())
     if rows != components.n:
-        place.at("n").contradicts(f"{rows}, the sum of the n of all classes")
+        place.at("n").contradicts(f"{rows}, the sum of n over all classes")
     if not 1 <= components.n_clusters <= max(1, model.n_runs):
         place.at("n_clusters").contradicts(f"from 1 to n_runs, {model.n_runs}")
     for name, error in model.classes.items():
@@ -181,7 +181,9 @@ def _check_counts(field: Field, model: ErrorModel) -> None:
     so_far = 0.0
     for value, level in zip(components.correlation, place.at("levels").items(), strict=True):
         if not so_far - _ROUNDING <= value <= 1 + _ROUNDING:
-            wanted = f"from {so_far:.6g} to 1: correlations grow from coarse to fine"
+            wanted = (
+                f"from {so_far:.6g} to 1: correlations must not decrease from coarse to fine levels"
+            )
             level.at("correlation").contradicts(wanted)
         so_far = value
 

@@ -247,7 +247,7 @@ class Propagation(Shown, Document):
         >>> from errcomp.propagation import given_errors, propagate
         >>> result = propagate({"kernel": ["gemm"], "predicted": [10.0]}, errors=given_errors(0.1))
         >>> result.view().title
-        'How wrong is the whole run? The table given'
+        'How wrong is the whole run? The given table'
         """
         from errcomp.propagation.view.run import propagation_view
 
@@ -324,7 +324,7 @@ def failed_kernels(kernels: Kernels) -> list[Caveat]:
     n = sum(dropped.n for dropped in kernels.dropped)
     text = (
         f"{n} kernel{'s' if n > 1 else ''} of the run could not be predicted (status): the time "
-        "is that of the other kernels"
+        "includes only the other kernels"
     )
     return [Caveat("failed-kernels", text, {"n": n})] if n else []
 
@@ -336,8 +336,8 @@ def lost_runs(kernels: Kernels) -> list[Caveat]:
     if not names:
         return []
     text = (
-        f"{len(names)} run{'s' if len(names) > 1 else ''} without any predicted kernel (status): "
-        f"{describe_names(names)}"
+        f"{len(names)} run{'s' if len(names) > 1 else ''} without any predicted kernel (status), "
+        f"left out: {describe_names(names)}"
     )
     return [Caveat("lost-runs", text, {"runs": names})]
 

@@ -318,4 +318,4 @@ def _bounds(terms: Terms, options: _Options) -> tuple[tuple[Band, ...], str]:
         (level, bounds.graph_band(terms, options.graph.evaluate, level)) for level in options.levels
     ]
     bands = tuple(Band(level, interval.low, interval.high) for level, interval in within)
-    return bands, "bounds with every kernel within its own band (Bonferroni)"
+    return bands, "bounds that hold if every kernel is within its own band (Bonferroni)"

@@ -241,7 +241,7 @@ def validate(
     if errors is None and len(groups) < 2:
         raise InputError(
             f"{leave_out} has only the value {groups[0]!r} in all measured runs, so nothing "
-            "remains to fit to. Leave out another column, or give --train and --test."
+            "remains to fit to. Choose another column to hold out, or give --train and --test."
         )
     # The number of each row's group; -1 if the run has no measured total.
     number = {group: i for i, group in enumerate(groups)}
@@ -303,8 +303,8 @@ def _one_per_run(kernels: Kernels, column: str, runs: Collection[str]) -> dict[s
             continue
         if value_of.setdefault(str(run), value) != value:
             raise InputError(
-                f"{column} differs within run {run!r}: {value_of[str(run)]!r} and {value!r}. Leave "
-                "out a column with one value per run."
+                f"{column} differs within run {run!r}: {value_of[str(run)]!r} and {value!r}. "
+                "Choose a column with one value per run."
             )
     return value_of
 

@@ -323,8 +323,8 @@ def _check_groups(groups: int, levels: Sequence[float], method: Method) -> None:
     elif groups < POOLED_GROUPS:
         raise InputError(
             f"calibrating bands for new groups needs at least {POOLED_GROUPS} groups, got "
-            f"{groups}. Add runs of more groups. Until then only the model's own uncalibrated band "
-            "is available."
+            f"{groups}. Add runs of more groups. Until then, only the estimator's own uncalibrated "
+            "band is available."
         )
 
 
@@ -350,9 +350,9 @@ def _by_group(scores: Floats, group: NDArray[np.int64], level: float) -> LevelIn
         effective=None,
         beyond=False,
         guarantee=(
-            f"at least {_percent(level)} of the runs of new groups drawn like these {groups}, if "
-            f"none of these was in the fit; about {_percent(level)} if each group was held out in "
-            "turn"
+            f"the band contains at least {_percent(level)} of the runs of new groups drawn like "
+            f"these {groups} if none of these was in the fit, and about {_percent(level)} if each "
+            "group was held out in turn"
         ),
     )
 
@@ -390,18 +390,18 @@ def level_notes(infos: Sequence[LevelInfo]) -> list[str]:
     pooled = [info for info in infos if info.method == "pooled"]
     if pooled:
         names = ", ".join(_percent(info.level) for info in pooled)
-        needs = ", ".join(str(info.groups_needed) for info in pooled)
-        sharp = ", ".join(str(_sharp_from(info.level)) for info in pooled)
+        needs = ", ".join(f"{info.groups_needed} ({_percent(info.level)})" for info in pooled)
+        sharp = ", ".join(f"{_sharp_from(info.level)} ({_percent(info.level)})" for info in pooled)
         notes.append(
             f"bands of {names} are approximate for new groups: they are calibrated on the pooled "
-            f"scores of {pooled[0].groups} groups. A guarantee needs at least {needs} groups; with "
-            f"{sharp} groups, guaranteed bands cover at most 5 percentage points too much"
+            f"scores of {pooled[0].groups} groups. Numbers of groups that a guarantee needs: "
+            f"{needs}; for a coverage at most 5 percentage points too high: {sharp}"
         )
     beyond = [info for info in infos if info.beyond]
     if beyond:
         names = ", ".join(_percent(info.level) for info in beyond)
         notes.append(
-            f"bands of {names} lie beyond every score seen and follow an assumed tail: "
+            f"bands of {names} are extrapolated beyond every observed score with an assumed tail: "
             f"{beyond[0].n} runs in {beyond[0].groups} groups are equivalent to "
             f"{beyond[0].effective:.1f} independent runs"
         )

@@ -427,7 +427,7 @@ def relative_scores(truth: Floats, median: Floats, below: Floats, above: Floats)
     lost = ~np.isfinite(scores).all(axis=1)
     if lost.any():
         raise InputError(
-            "bands are so narrow that no factor makes them contain the truth in "
+            "bands are so narrow that no factor can make them contain the measured value in "
             f"{describe_rows(np.flatnonzero(lost).tolist())}. Check the units."
         )
     return np.asarray(scores)

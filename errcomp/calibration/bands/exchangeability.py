@@ -291,8 +291,8 @@ def errors_exchangeable(
         p,
         alpha,
         (group, k, m),
-        far="the errors of the new runs are larger than those of the old groups",
-        near="the errors of the new runs are like those of the old groups",
+        far="the new runs have larger errors than the old groups",
+        near="the new runs have errors like the old groups",
         row_p=hierarchical_p(old, group[: len(old)], new),
     )
 
@@ -314,9 +314,9 @@ def _result(
     alarm = p <= alpha
     new = f"{m} new group{'' if m == 1 else 's'}"
     method = "choices of groups" if exact else "t of groups"
-    sure = "" if exact else f", approximate: {k} old and {new} are few"
+    sure = "" if exact else f", approximate with only {k} old and {new}"
     verdict = (
-        f"{far} (p = {p:.2g}{sure}): bands may not hold for them."
+        f"{far} (p = {p:.2g}{sure}): bands may not hold for the new runs."
         if alarm
         else f"{near}, as far as {k} old and {new} can show (p = {p:.2g}{sure})."
     )
@@ -392,7 +392,7 @@ def joined(
     names, old = as_groups(groups_old, "groups_old", n_old)
     if len(names) < _FEWEST_GROUPS:
         raise InputError(
-            f"the test needs at least {_FEWEST_GROUPS} old groups, got {len(names)}. With fewer "
+            f"the test needs at least {_FEWEST_GROUPS} old groups, got {len(names)}. With fewer, "
             "the distance between groups is unknown. Add groups."
         )
     if groups_new is None:

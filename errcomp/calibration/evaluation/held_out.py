@@ -335,11 +335,12 @@ def _matched(predictions: Predictions, truth: Design, group: str, estimator: str
     order = np.array([position[run] for run in answered], dtype=np.int64)
     predicted = predictions.predicted[order]
     bad = ~(np.isfinite(predicted) & (predicted > 0))
-    if not fine or bad.any():
+    unusable = [str(run) for run in np.array(answered, dtype=object)[bad]]
+    if not fine or unusable:
         raise InputError(
             f"{estimator}, {group} held out: each run needs one prediction above 0, got "
-            f"{len(predictions)} predictions for {len(truth)} runs, and unusable ones for "
-            f"{describe_names([str(run) for run in np.array(answered, dtype=object)[bad]])}"
+            f"{len(predictions)} predictions for {len(truth)} runs"
+            + (f", with unusable values for {describe_names(unusable)}" if unusable else "")
         )
     bands = (predictions.low, predictions.high, predictions.quantiles)
     shapes = [values.shape[1:] for values in bands]
@@ -516,7 +517,7 @@ def mean_in_clusters(
     drawn = dependence(dict(clusters), given=True)
     if drawn.reason or (drawn.units or n) < _FEWEST_CLUSTERS:
         words = drawn.words or f"{n} runs"
-        reason = drawn.reason or f"no interval: {words}, at least 5 are needed"
+        reason = drawn.reason or f"no interval: {words}, but at least 5 are needed"
         return Estimate(figure, mean, method=reason, n=n, definition=definition)
     r, ones = values - mean, np.ones(n)
     spread = spreads_of(Cells(r, ones, ones, Single(float(r @ r), n, float(n))), drawn)[-1]

@@ -516,7 +516,9 @@ def _abstention(
     """Return the abstention curve, and the mean error of the 80 % with the narrowest bands."""
     given = ~np.isnan(held.width)
     if not given.any():
-        none = Estimate("answered_mean_ape", math.nan, method="no bands to order the runs by")
+        none = Estimate(
+            "answered_mean_ape", math.nan, method="no bands, so runs cannot be sorted by band width"
+        )
         return None, none
     part = held.take(given)
     width = part.width

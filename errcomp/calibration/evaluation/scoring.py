@@ -268,7 +268,7 @@ def pit_from_quantiles(quantiles: ArrayLike, measured: ArrayLike, q: Sequence[fl
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Abstention:
-    """Error against the share of runs answered, most confident first.
+    """Error against the share of runs kept, most confident first.
 
     Attributes
     ----------
@@ -301,7 +301,7 @@ class Abstention:
         """
         if not 0 < share <= 1:
             raise InputError(
-                f"the share of runs answered must be above 0 and at most 1, got {share!r}"
+                f"the share of runs to keep must be above 0 and at most 1, got {share!r}"
             )
         return float(self.mean_error[answered(len(self.share), share) - 1])
 

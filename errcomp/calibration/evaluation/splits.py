@@ -129,8 +129,8 @@ def vendors_of(device: Names, vendor: Names | None = None) -> Names:
     if unknown:
         raise InputError(
             f"the vendor of {_count(len(unknown), 'device')} is unknown: "
-            f"{describe_names([name or '(no name)' for name in unknown])}. Add a column vendor "
-            "to the table."
+            f"{describe_names([name or '(no name)' for name in unknown])}. Add a vendor "
+            "column to the table."
         )
     return np.array(vendors, dtype=object)
 

@@ -173,7 +173,7 @@ class KernelCorrection:
         if np.isnan(kernels.predicted).all() or np.isnan(kernels.measured).all():
             lacking = "predicted" if np.isnan(kernels.predicted).all() else "measured"
             raise InputError(
-                f"{kernels.prefix}no kernel has a time {lacking}, but corrections are learnt from "
+                f"{kernels.prefix}no kernel has a {lacking} time, but corrections are learnt from "
                 "kernels with both times. Add the column, or combine the profile with the "
                 "prediction (errcomp join)."
             )
@@ -209,8 +209,9 @@ class KernelCorrection:
             return
         if self.family not in kernels.keys:
             raise InputError(
-                f"{kernels.prefix}no column {self.family!r}, which `family` names as the family of "
-                f"each device. Columns: {describe_names(kernels.keys, wanted=self.family)}"
+                f"{kernels.prefix}no column {self.family!r}, although `family` names it as the "
+                "family of each device. Columns: "
+                f"{describe_names(kernels.keys, wanted=self.family)}"
             )
         pairs = sorted(set(zip(names.device.tolist(), names.family.tolist(), strict=True)))
         devices = [device for device, _ in pairs]
@@ -244,8 +245,8 @@ class KernelCorrection:
         _one_tool(kernels)
         if np.isnan(kernels.predicted).any():
             raise InputError(
-                f"{kernels.prefix}the column predicted is missing, so there is nothing to correct. "
-                "Add it."
+                f'{kernels.prefix}the column "predicted" is missing, so there is nothing to '
+                "correct. Add it."
             )
         if None not in (self.unit_, kernels.unit) and self.unit_ != kernels.unit:
             raise InputError(
@@ -371,8 +372,8 @@ def _check_meta(meta: dict[str, Any], kind: str) -> None:
 def _one_tool(kernels: Kernels) -> None:
     if len(kernels.tools) > 1:
         raise InputError(
-            f"{kernels.prefix}kernels are of several tools ({describe_names(kernels.tools)}), "
-            "whose errors differ. Choose one tool with of_tool(...) (--tool)."
+            f"{kernels.prefix}kernels come from several tools ({describe_names(kernels.tools)}), "
+            "which have different errors. Choose one tool with of_tool(...) (--tool)."
         )
 
 

@@ -87,8 +87,8 @@ def unpack(data: Bytes) -> dict[str, memoryview]:
         total += length
         if total > LARGEST:
             raise InputError(
-                f"its entries claim more than {LARGEST >> 20} MiB, the limit of a model. Do not "
-                "unpack it."
+                f"its entries claim to be larger than {LARGEST >> 20} MiB, the limit of a model "
+                "file. Do not unpack it."
             )
         if first + length > offset:
             raise InputError(f"entry {name!r} lies outside the file. {_AGAIN}")
@@ -285,7 +285,7 @@ def _check_values(array: NDArray[Any], finite: bool) -> None:
     if kind == "f" and finite and not np.isfinite(array).all():
         raise InputError("has NaN or infinity, but its manifest says that it is finite.")
     if kind == "b" and array.size and array.view(np.uint8).max() > 1:
-        raise InputError("has truth values other than 0 and 1.")
+        raise InputError("has Boolean values other than 0 and 1.")
     if kind == "U" and array.size:
         codes = array.reshape(-1).view(np.dtype("<u4"))
         if ((codes >= 0x110000) | ((codes >= 0xD800) & (codes < 0xE000))).any():

@@ -289,10 +289,10 @@ def plain_json(value: Any, where: str, depth: int = 0) -> Any:
     Traceback (most recent call last):
         ...
     errcomp.errors.InputError: meta.knots must be a value for JSON (text, finite numbers, true, \
-false, None, lists, mappings from text), got {1, 2}.
+false, None, lists, mappings with text keys), got {1, 2}.
     """
     if depth > _DEEPEST:
-        raise InputError(f"{where[:200]} is nested more than {_DEEPEST} deep. Flatten it.")
+        raise InputError(f"{where[:200]} is nested more than {_DEEPEST} levels deep. Flatten it.")
     if value is None or value is True or value is False:
         return value
     if _is_text(value):
@@ -306,7 +306,7 @@ false, None, lists, mappings from text), got {1, 2}.
         return [plain_json(part, f"{where}[{i}]", depth + 1) for i, part in enumerate(value)]
     if isinstance(value, Mapping) and all(map(_is_text, value)):
         return {key: plain_json(part, f"{where}.{key}", depth + 1) for key, part in value.items()}
-    wanted = "text, finite numbers, true, false, None, lists, mappings from text"
+    wanted = "text, finite numbers, true, false, None, lists, mappings with text keys"
     raise _bad(where[:200], value, f"a value for JSON ({wanted})")
 
 
@@ -339,7 +339,7 @@ def _check_levels(levels: Any) -> None:
         and all(low < high for low, high in zip((0.0, *levels), (*levels, 1.0), strict=True))
     )
     if not ascending:
-        raise _bad("levels", levels, "a tuple of fractions between 0 and 1, ascending")
+        raise _bad("levels", levels, "a tuple of ascending fractions between 0 and 1")
 
 
 def _check_date(date: Any) -> None:
@@ -357,7 +357,7 @@ def _check_versions(versions: Any) -> None:
         _is_text(part) for pair in versions.items() for part in pair
     )
     if not texts or "errcomp" not in versions:
-        raise _bad("versions", versions, "a mapping of text to text with a version of errcomp")
+        raise _bad("versions", versions, "a mapping of text to text with the key errcomp")
 
 
 def _check_features(features: Any) -> None:

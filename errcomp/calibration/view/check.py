@@ -224,7 +224,7 @@ def _case(case: _Judged) -> Case:
 def _worse(case: _Judged) -> str:
     assert case.row is not None  # "worse" has a row
     mean = format_fraction(case.row.figures["mean_ape"].value)
-    return f"worse than the sum of kernels: mean error {mean}, {_points(case.difference)} more"
+    return f"worse than the sum of kernels: mean error {mean}, {_points(case.difference)} higher"
 
 
 def _narrow(case: _Judged) -> str:
@@ -292,13 +292,13 @@ def _advice(result: Evaluation, judged: Sequence[_Judged]) -> list[str]:
         assert worst.row is not None  # "worse" has a row
         runs = ", ".join(run.run for run in worst.row.worst[:_NAMED])
         lines.append(
-            "Worse: do not predict with such an estimator; add the kernels up. Check how the runs "
+            "Worse: do not use these estimators; add the kernels up instead. Check how the runs "
             f"with the largest errors differ from the others ({worst.name}: {runs})."
         )
     if "narrow" in faults:
         lines.append(
-            "Narrow: do not rely on the bands for new groups. They are calibrated on groups like "
-            "these: measure more groups, and more runs of those that the bands miss."
+            "Narrow: do not rely on the bands for new groups. To calibrate them better, measure "
+            "more groups, and more runs of the groups that the bands miss."
         )
     refused = sum(case.row.refused for case in judged if case.row is not None)
     if refused:
@@ -319,7 +319,7 @@ def _footer(tests: int) -> list[str]:
     return [
         line(
             f"Confidence of the intervals: {level}{together}. Models that are as good as the sum "
-            "and have valid bands fail in at most 5 % of checks. Minus sum: mean error minus that "
-            "of the sum of kernels, in points, on the same runs."
+            "and have valid bands fail in at most 5 % of checks. Minus sum: mean error minus the "
+            "mean error of the sum of kernels on the same runs, in percentage points."
         )
     ]

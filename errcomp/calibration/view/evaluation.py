@@ -35,8 +35,8 @@ __all__ = ["FIGURES", "draw", "evaluation_view"]
 #: Figures of an evaluation; the last two need the held-out predictions of each run.
 FIGURES: Mapping[str, str] = {
     "coverage": "On the line, bands contain as many runs as they should; below it, fewer.",
-    "abstention": "The mean error of the runs with the narrowest bands, by their share; at 80 % it "
-    'is the column "Most confident 80 %" of the table.',
+    "abstention": "Mean error of the runs with the narrowest bands, for each share of runs kept; "
+    'at 80 % it equals the column "Most confident 80 %" of the table.',
     "predicted": "Every held-out run, with its 90 % band.",
     "residuals": "The error of each held-out run, by device and model.",
 }
@@ -53,8 +53,8 @@ _LEGEND = (
     "APE: |predicted − measured| / measured. In 90 % band: per cent of runs, with a 95 % interval. "
     "Width: width of the 90 % band divided by the prediction. CRPS: continuous ranked probability "
     "score, divided by the sum of kernels; lower is better. Most confident 80 %: MAPE of the 80 % "
-    "of runs with the narrowest bands; where the limit falls among runs with equally wide bands, "
-    "their mean error is used."
+    "of runs with the narrowest bands; runs with equally wide bands each count with the mean of "
+    "their errors."
 )
 _GROUPS = {
     "leave-model-out": "model",
@@ -79,8 +79,8 @@ def evaluation_view(result: Evaluation) -> Report:
     notes = []
     if not result.held_out:
         notes.append(
-            "Figures of single runs need the evaluation itself; this document does not contain the "
-            "runs."
+            "This document does not contain the single runs. To see figures of them, repeat the "
+            "evaluation."
         )
     return Report(
         title=f"Held-out evaluation: {result.task} of {result.source or 'the table'}",
@@ -154,7 +154,7 @@ def _intervals(result: Evaluation) -> list[tuple[str, str]]:
         ("[low, high]", "95 % interval for other groups (models, devices, …) like those held out. "
          "Runs of one group are treated as correlated, so with few groups the interval is wide, "
          "however many runs they have."),
-        ("Groups, and the method of the interval of the MAPE", "; ".join(named)),
+        ("Groups, and interval method of the MAPE", "; ".join(named)),
     ]  # fmt: skip
 
 
@@ -294,7 +294,7 @@ def _split(
 def _conclusion(best: EvaluationRow, groups: int) -> str:
     """Return the conclusion in a sentence."""
     if best.estimator == "sum":
-        return "Add the kernels up: nothing has a lower mean error."
+        return "Add the kernels up: no estimator has a lower mean error."
     sentence = f"Best: {best.estimator} has the lowest mean error"
     if best.beats_sum:
         return f"{sentence}; it beats the sum of kernels."
@@ -326,8 +326,8 @@ def _uncalibrated(rows: Sequence[EvaluationRow]) -> list[Note]:
         by_number.setdefault(row.uncalibrated, []).append(row.estimator)
     return [
         item(
-            f"Not calibrated: the bands of {counted(n, 'run')} by {', '.join(names)}. Fewer than 3 "
-            "groups were left to calibrate them on."
+            f"Bands of {counted(n, 'run')} by {', '.join(names)} are not calibrated: fewer than 3 "
+            "groups were left for calibration."
         )
         for n, names in by_number.items()
         if n
@@ -355,7 +355,7 @@ def _flattery(result: Evaluation, best: EvaluationRow) -> list[Note]:
         item(
             f"A random split would have shown {best.estimator} with a mean error of "
             f"{format_fraction(gap.mean_ape_against)} instead of {format_fraction(gap.mean_ape)} "
-            f"on the same runs: {100 * abs(gap.difference.value):.1f} points too "
+            f"on the same runs: {100 * abs(gap.difference.value):.1f} percentage points too "
             f"{'low' if gap.difference.value >= 0 else 'high'} for a new {group_of(best.split)}."
         )
         for gap in result.flattery

@@ -112,12 +112,15 @@ def coverage(
         )
         ends.append((float(x[-1]), float(share[-1])))
     _side_labels(ax, ends, names)
-    _style.name_axes(ax, x="probability of the band", y="runs measured inside")
+    _style.name_axes(ax, x="nominal coverage of the band", y="runs inside the band")
     of = f", {drawn}" if drawn else ""
     _style.heading(
         ax,
         f"Do the bands hold? n={_text.count(n, 'run')}{of}",
-        [*([note] if note else []), "thick black bars: as promised; vertical: 95 % interval"],
+        [
+            *([note] if note else []),
+            "thick black bars: nominal coverage; vertical lines: 95 % interval",
+        ],
         room=2,
     )
     return ax
@@ -129,11 +132,11 @@ def abstention(
     note: str = "",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the mean error of the answered runs against their share, narrowest bands first.
+    """Draw the mean error of the runs kept against their share, narrowest bands first.
 
     One line per estimator. If a line falls to the left, narrow bands indicate small errors; if it
     is flat, widths are unrelated to errors. Beside each line is the error when 80 % of the runs are
-    answered. Runs with equally wide bands each count with the mean of their errors, so a line bends
+    kept. Runs with equally wide bands each count with the mean of their errors, so a line bends
     only where widths differ.
 
     Misleads at the left end, where the mean is over a few runs; shares of fewer than five runs are
@@ -192,7 +195,8 @@ def abstention(
             x[every],
             y[every],
             [
-                f"{name}\n{_text.share(y[k] / 100)} off where {_text.share(x[k] / 100)} answered"
+                f"{name}\nmean error {_text.share(y[k] / 100)} of the most confident "
+                f"{_text.share(x[k] / 100)}"
                 for k in every
             ],
         )
@@ -202,12 +206,12 @@ def abstention(
     ax.yaxis.set_major_formatter(lambda value, _: f"{value:.6g} %")
     ax.grid(axis="y", color=_style.GRID)
     _style.name_axes(
-        ax, x="share of runs answered, narrowest bands first", y="mean |error| (% of measured)"
+        ax, x="share of runs kept, narrowest bands first", y="mean |error| (% of measured)"
     )
     n = max(len(curve.share) for curve in curves.values())
     _style.heading(
         ax,
-        f"What abstaining gains, n={_text.count(n, 'run')}",
+        f"Error of the most confident runs, n={_text.count(n, 'run')}",
         [
             *([note] if note else []),
             f"beside the lines: mean error of the most confident {_SHARE:.0%}".replace("%", " %"),
@@ -353,7 +357,7 @@ def predicted(
         f"Predicted against measured, n={_text.count(len(truth), 'run')}",
         [
             *([note] if note else []),
-            f"{_text.share(float(inside.mean()))} of the runs measured inside",
+            f"{_text.share(float(inside.mean()))} of the runs inside the band",
         ],
         room=_style.keys(ax, [marks]),
     )
@@ -449,8 +453,8 @@ def residuals(
         100 * errors,
         of_row + steps[of_model],
         [
-            f"{_text.shorten(rows[row] or '(unknown)')}, {short[kind]}\npredicted "
-            f"{_text.signed(residual)} off"
+            f"{_text.shorten(rows[row] or '(unknown)')}, {short[kind]}\nerror "
+            f"{_text.signed(residual)}"
             for residual, row, kind in zip(errors, of_row, of_model, strict=True)
         ],
     )

@@ -137,7 +137,7 @@ def _band_row(model: CompositionModel, estimator: str, regime: str) -> dict[str,
     group = REGIMES[regime][1]
     row = {"estimator": estimator, "fallback": regime, "left_out": group, "calibrated": False}
     if bands is None:
-        note = f"too few {group}s to hold out: the band is the estimator's own"
+        note = f"too few {group}s to hold out, so the band is the estimator's own"
         return {**row, "notes": [note], "levels": []}
     at = bands.levels.index(SHOWN)
     shown = bands.info_[at]
@@ -254,7 +254,7 @@ def _bands(document: Mapping[str, Any]) -> Table:
     ]
     last = document["estimators"][-1]
     notes: list[Note | str] = [
-        "Factor: by how much the estimator's own band was multiplied (above 1: widened) to cover "
+        "Factor: the estimator's own band was multiplied by this (above 1: widened) to cover "
         "held-out groups.",
     ]
     of_last = dict.fromkeys(
@@ -294,9 +294,9 @@ def _overhead(document: Mapping[str, Any]) -> Table:
     ]
     notes = [
         "Posterior median and 90 % interval. A kernel measured alone takes this time to launch; a "
-        "run hides it behind other work. Below 0: time that a run adds between kernels. Run, once: "
-        "time that a run adds for its start and end. Intervals are wide where the runs contain "
-        "little information.",
+        "run hides this time behind other work. Below 0: time that a run adds between kernels. "
+        "Run, once: time that a run adds for its start and end. Intervals are wide where the runs "
+        "contain little information.",
     ]
     rows = [{"device": device, "costs": costs} for device, costs in of.items()]
     return Table("Overhead per launch in µs", columns, rows, notes)

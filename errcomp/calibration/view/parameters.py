@@ -96,7 +96,7 @@ def overhead(
     counted = sum(not name.startswith("(") for name in draws)
     _style.heading(
         ax,
-        f"What a launch costs, n={_text.count(counted, 'device')}",
+        f"Cost of a launch, n={_text.count(counted, 'device')}",
         [*([note] if note else []), "thick: central 50 % of the posterior; thin: 90 %"],
         room=_kinds(ax, kinds),
     )
@@ -173,7 +173,7 @@ def posterior(
     --------
     >>> axes = posterior([0.0, 0.1], [[0.0, 0.1], [0.05, 0.2]])
     >>> axes.get_title(loc="left")
-    'Could the model have made these n=2 runs?'
+    'Could the model have produced these n=2 runs?'
     """
     truth = _finite(measured, "measured")
     made = np.asarray(draws, dtype=np.float64)
@@ -206,11 +206,14 @@ def posterior(
     ax.set_ylim(0, 100)
     ax.set_yticks(range(0, 101, 20), [f"{y} %" for y in range(0, 101, 20)])
     ax.grid(color=_style.GRID)
-    _style.name_axes(ax, x="measured run above the sum of its kernels (%)", y="runs at or below")
+    _style.name_axes(ax, x="measured time above the sum of kernels (%)", y="runs at or below")
     _style.heading(
         ax,
-        f"Could the model have made these n={_text.count(len(truth), 'run')}?",
-        [*([note] if note else []), f"against {_text.count(len(made), 'drawn table')} of them"],
+        f"Could the model have produced these n={_text.count(len(truth), 'run')}?",
+        [
+            *([note] if note else []),
+            f"compared with {_text.count(len(made), 'table')} drawn from the model",
+        ],
         room=_style.keys(ax, [handles]),
     )
     return ax
@@ -220,7 +223,7 @@ def _finite(values: ArrayLike, name: str) -> np.ndarray[tuple[int], np.dtype[np.
     """Return finite values, shape (n,), n at least 1."""
     array = np.asarray(values, dtype=np.float64)
     if array.ndim != 1 or not len(array) or not np.isfinite(array).all():
-        raise InputError(f"{name} must be finite numbers and at least one, got {array!r:.80}")
+        raise InputError(f"{name} must be one or more finite numbers, got {array!r:.80}")
     return array
 
 

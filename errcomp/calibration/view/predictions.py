@@ -118,7 +118,7 @@ def _runs(result: Predictions, title: str, unit: str, notes: Sequence[Note | str
         Column("Predicted from", lambda i: _fallback(result.fallback[i])),
         Column("Warnings", lambda i: len(result.warnings[i]), forms.number_or("–")),
     ]
-    basis = [f"Median and band in{unit or ' the unit given'}.", *notes]
+    basis = [f"Median and band in{unit or ' the given unit'}.", *notes]
     return Table(title, columns, range(len(result)), basis)
 
 
@@ -179,7 +179,8 @@ def _band_notes(result: Predictions, model: CompositionModel) -> list[str]:
         runs, group = REGIMES[regime]
         if bands is None:
             notes.append(
-                f"Band of {runs}: the model's own, not calibrated, as there are too few {group}s."
+                f"Band of {runs}: the estimator's own, not calibrated, because there are too few "
+                f"{group}s."
             )
             continue
         info = bands.info_[bands.levels.index(SHOWN)]

@@ -161,7 +161,7 @@ def small_sample(label: str, row: tuple[float, ...], sample: Sample) -> tuple[Ca
         evidence["message"] += (
             " If one run in five fails, or a few errors are ten times the others, intervals cover "
             f"the truth in as few as {100 * share:.0f} % of samples of {at} pairs or more, because "
-            f"few pairs seldom show such errors.{rest}"
+            f"small samples often miss these errors.{rest}"
         )
     if not evidence["message"]:
         return ()
@@ -179,7 +179,7 @@ def _below_nominal(label: str, row: tuple[float, ...], sample: Sample) -> dict[s
     if start is not None and sample.units >= start:
         return evidence
     rest = (
-        f"no tested number, up to {sample.sizes[: len(row)][-1]:,}, reaches "
+        f"no tested number of {sample.word}, up to {sample.sizes[: len(row)][-1]:,}, reaches "
         f"{100 * NOMINAL:.0f} % coverage"
         if start is None
         else f"with {start} {sample.word} or more, they cover it in about {100 * NOMINAL:.0f} %"

@@ -106,7 +106,7 @@ def refused(figure: Figure, ask: Request) -> Interval | None:
         return Interval(f"no tested interval for {figure.label}")
     if ask.method not in ("default", *use):
         named = " or ".join(filter(None, (", ".join(use[:-1]), use[-1])))
-        return Interval(f"no interval: {ask.method} is not for {kind}; use {named}")
+        return Interval(f"no interval: method {ask.method} does not apply to {kind}; use {named}")
     return Interval(ask.drawn.reason) if ask.drawn.reason else None
 
 
@@ -129,7 +129,8 @@ def of_means(name: str, ask: Request, n: int, prepare: Callable[[], _smooth.Smoo
         bounds, words = _smooth.log_t(figure, ask.level), method
     elif len(figure.r) == 0:
         return Interval(
-            f"no interval: {method} can resample only one key, and {ask.drawn.words} are crossed"
+            f"no interval: {method} can resample only one key, not two crossed keys "
+            f"({ask.drawn.words})"
         )
     else:
         bounds, words = _resampled(figure, ask), f"{method}, {ask.resamples} resamples"
@@ -155,8 +156,8 @@ def undecided(figure: _smooth.Smooth, n: int, drawn: Dependence) -> str:
     if freedom < _smooth.FEWEST_FREEDOM:
         units = drawn.words or f"{n:,} pairs"
         return (
-            f"no interval: one of {units} holds nearly all pairs, and the other pairs say "
-            "too little"
+            f"no interval: one of {units} has nearly all the weight, and the others contain too "
+            "little information"
         )
     return ""
 
@@ -304,8 +305,8 @@ def too_few(sample: Sample, fewest: int) -> Interval:
 def not_offered(sample: Sample) -> Interval:
     """Say that no interval covers well enough with this few units."""
     return Interval(
-        f"no interval: every tested method covers in less than 90 % of samples of {sample.units} "
-        f"{sample.word}"
+        "no interval: every tested method covers the truth in less than 90 % of samples of "
+        f"{sample.units} {sample.word}"
     )
 
 

@@ -137,8 +137,8 @@ def dependence(
     Examples
     --------
     >>> dependence({"model": ["a", "a", "b", "b"], "device": ["x", "y", "x", "y"]}).reason
-    'no interval: 2 models say too little about others; at least 3 are needed \
-(if you need only these: --cluster device)'
+    'no interval: 2 models are too few to represent others; at least 3 are needed \
+(if you need only these 2: --cluster device)'
     """
     codes: dict[str, Ints] = {}
     for name, values in labels.items():
@@ -168,10 +168,10 @@ def dependence(
         k = int(code.max()) + 1
         if k < FEWEST_CLUSTERS:
             rest = ",".join(other for other in codes if other != name) or NO_CLUSTERS
-            fixed = "" if given else f" (if you need only these: --cluster {rest})"
+            fixed = "" if given else f" (if you need only these {k}: --cluster {rest})"
             return Dependence(
-                reason=f"no interval: {_several(k, name)} say too little about others; at least "
-                f"{FEWEST_CLUSTERS} are needed{fixed}"
+                reason=f"no interval: {_several(k, name)} are too few to represent others; at "
+                f"least {FEWEST_CLUSTERS} are needed{fixed}"
             )
     return Dependence(tuple(codes), tuple(codes.values()), copies)
 

@@ -344,7 +344,7 @@ def correlation_bounds(
     whole, without = _JACKKNIFES[name](predicted, measured, unit, units)
     size = abs if name != "r2" else float  # R² may be far below -1
     if not size(whole) < 1 - _ROUNDING:
-        return "no interval: predictions and measurements agree in all pairs (up to a scale)"
+        return "no interval: apart from scale, predictions and measurements agree in all pairs"
     if not all(size(value) < 1 - _ROUNDING for value in without.tolist()):
         return (
             f"no interval: one {word} determines the metric; in all other {word}s, predictions "
@@ -355,7 +355,7 @@ def correlation_bounds(
     if half > WIDEST:
         return (
             f"no interval: too few {word}s determine the metric; 1 minus the correlation could "
-            f"be more than {10 * round(math.exp(2 * WIDEST) / 10)} times as large, or as small"
+            f"be more than {10 * round(math.exp(2 * WIDEST) / 10)} times larger or smaller"
         )
     loss = _lost_to_unseen(name, z, units, level)
     below, above = math.hypot(half, loss), half

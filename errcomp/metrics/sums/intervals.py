@@ -198,7 +198,7 @@ def column(
         if missing[i]:
             return _Note(
                 f"not defined here: {missing[i]} prediction{_are(missing[i])} not positive, and "
-                f"{figure(name).label} needs their logarithm"
+                f"{figure(name).label} needs logarithms"
             )
         return _Note(
             f"not defined here: an error, or a sum of errors, is beyond {_LARGEST}. Check that "

@@ -265,7 +265,7 @@ def quantile_bounds(terms: Terms, q: float, *, tolerance: float = 1e-3) -> Quant
     >>> ids, ones = np.array(["a", "b"]), np.ones(2)
     >>> terms = Terms(ids, ids, 10 * ones, ones.astype(int), 0 * ones, ones, kind="absolute")
     >>> print(quantile_bounds(terms, 0.95))
-    95 % quantile within [19.87, 23.92] for any dependence (each within 0.0093 of the sharpest)
+    95 % quantile within [19.87, 23.92] for any dependence (bounds within 0.0093 of the sharpest)
     """
     check_terms(terms)
     q = open_unit("q", q)
@@ -292,7 +292,10 @@ def _caveats(m: Marginals, gap: float, high: float, tolerance: float) -> tuple[C
         text = "errors with these Student t tails have no mean: bounds grow fast with more terms"
         caveats.append(Caveat("infinite-mean", text, {"df": m.df, "instances": m.copies}))
     if gap > tolerance * abs(high):
-        text = f"the bounds are valid, but each may be {format_number(gap, 2)} from the sharpest"
+        text = (
+            f"the bounds are valid, but each may be {format_number(gap, 2)} away from the sharpest "
+            "possible bound"
+        )
         caveats.append(Caveat("bounds-not-sharp", text, {"gap": gap, "tolerance": tolerance}))
     return tuple(caveats)
 
@@ -461,7 +464,7 @@ class QuantileBounds:
         return (
             f"{100 * self.q:g} % quantile within [{format_number(self.low)}, "
             f"{format_number(self.high)}]{unit} for any dependence "
-            f"(each within {format_number(self.gap, 2)}{unit} of the sharpest)"
+            f"(bounds within {format_number(self.gap, 2)}{unit} of the sharpest)"
         )
 
     def to_dict(self) -> dict[str, Any]:

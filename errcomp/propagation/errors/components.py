@@ -416,10 +416,10 @@ def correlation(
         raise InputError(f"assumption {name!r} is unknown. {known}")
     shares = _shares(name, share)
     if not is_number(df) or not df > 2:
-        raise InputError(f"degrees of freedom must exceed 2 (the variance must exist), got {df!r}")
+        raise InputError(f"df must exceed 2 (otherwise there is no variance), got {df!r}")
     if name == "estimated" and not math.isinf(df):
         raise InputError(
-            f'"estimated" has its own tails, got {df!r} degrees of freedom. Leave them out.'
+            f'the assumption "estimated" has its own tails, got df={df!r}. Leave df out.'
         )
     if (matrix is None) == (name == "matrix"):
         raise InputError(
@@ -459,8 +459,8 @@ def _shares(name: str, share: float | None) -> dict[str, float]:
     if name not in _LEVEL:
         if share is not None:
             raise InputError(
-                f"assumption {name!r} takes no correlation, got {share!r}. Assumptions that take "
-                f"one: {', '.join(_LEVEL)}."
+                f"assumption {name!r} takes no correlation, got {share!r}. Assumptions with "
+                f"a correlation: {', '.join(_LEVEL)}."
             )
         return {}
     share = 1.0 if share is None else share

@@ -95,7 +95,7 @@ class Step:
             value = self.spread if self.mape is None else self.mape
             raise InputError(
                 f"{where}: {name} must be finite and 0 or more (a range: low first), got {value!r}."
-                " Fractions are meant: 0.05 is 5 %"
+                " Give fractions: 0.05 is 5 %"
             )
 
     def _given(self) -> tuple[Any, Any]:
@@ -161,7 +161,7 @@ class ChainError:
     def __str__(self) -> str:
         text = f"{self.names[0]}: {_shown(self.first)} against {self.names[1]}"
         if len(self.names) == 2:
-            return f"{text}; unknown against other references"
+            return f"{text}; error against other references unknown"
         text += f"; against {self.names[-1]} {_shown(self.error)} {self._assumption()}"
         text += f", {_shown(self.error_any)} for any correlation"
         if self.bias_unknown:

@@ -152,7 +152,7 @@ def prepare(kernels: Kernels, floor: float) -> Prepared:
         empty = [str(name) for name in names[total <= 0]]
         raise InputError(
             f"{kernels.prefix}all kernels are predicted to take no time in run "
-            f"{describe_names(empty)}, so errors have no scale. Drop the run."
+            f"{describe_names(empty)}, so there is no time to scale errors by. Drop the run."
         )
     below = (kernels.predicted < floor) & (
         _rising_share(kernels, run, time / total[run]) <= _NEGLIGIBLE
@@ -213,8 +213,8 @@ def residuals(kernels: Kernels, kind: Kind, floor: float) -> tuple[Residuals, st
     """
     if len(kernels.tools) > 1:
         raise InputError(
-            f"{kernels.prefix}kernels are of several tools ({describe_names(kernels.tools)}), but "
-            "an error model is for one tool. Choose it with of_tool(...) (--tool)."
+            f"{kernels.prefix}kernels come from several tools ({describe_names(kernels.tools)}), "
+            "but an error model is for one tool. Choose one with of_tool(...) (--tool)."
         )
     complete = _complete(kernels)
     if not complete.any():

@@ -529,7 +529,7 @@ def _finite_values(function: Callable[[Floats], Floats], at: Floats, z: Floats) 
         raise NotDefinedError(
             f"a function of a time is infinite with a probability of {saturated:.2g} (a saturated "
             "queue), so the result has no mean and no variance. Lower the load, or use Monte "
-            "Carlo, which has quantiles up to the remaining probability."
+            "Carlo, which gives quantiles up to the probability of a finite time."
         )
     inside = np.flatnonzero(np.abs(z) <= _CENTRAL)
     return np.clip(values, values[inside[0]], values[inside[-1]])
@@ -620,7 +620,8 @@ def _factorised(covariance: Floats, sd: Floats) -> Floats:
         lower = linalg.cholesky(correlation, lower=True, check_finite=False)
     except linalg.LinAlgError:
         raise InputError(
-            "the matrix of correlations is not positive semi-definite, so such correlations are "
-            "impossible. Give a consistent matrix, e.g. the nearest positive semi-definite one."
+            "the matrix of correlations is not positive semi-definite, so these correlations "
+            "cannot all hold. Give a consistent matrix, e.g. the nearest positive semi-definite "
+            "one."
         ) from None
     return np.asarray(sd[:, None] * lower, dtype=np.float64)

@@ -367,7 +367,7 @@ def quantities(graph: Node) -> tuple[Quantity, ...]:
             if first != node:
                 raise InputError(
                     f"graph: two quantities are named {node.name!r}: {_brief(first)} and "
-                    f"{_brief(node)}. Rename one. (A bandwidth stands for its inverse.)"
+                    f"{_brief(node)}. Rename one. (A bandwidth is listed as its inverse.)"
                 )
     return tuple(by_name.values())
 
@@ -529,7 +529,8 @@ def time_at(graph: Node, times: Mapping[str, ArrayLike] | None = None) -> Floats
     known.update(times or {})
     if lost := [leaf for leaf in graph.leaves() if leaf not in known]:
         raise InputError(
-            f"times: none for {listed(lost)}. Given: {describe_names(list(known), wanted=lost[0])}."
+            f"times: no time for {listed(lost)}. Given: "
+            f"{describe_names(list(known), wanted=lost[0])}."
         )
     names = list(graph.leaves())
     try:

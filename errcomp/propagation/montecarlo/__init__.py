@@ -255,7 +255,8 @@ def _checked(out: Floats, draws: int) -> Floats:
     if len(bad):
         raise InputError(
             f"the graph returned {out[bad[0]]} in {len(bad)} of {draws} draws: infinite times were "
-            "subtracted, multiplied by 0 or had no maximum. Check the functions of its nodes."
+            "subtracted or multiplied by 0, or a maximum has no branches. Check the functions of "
+            "its nodes."
         )
     return out.astype(np.float64)
 

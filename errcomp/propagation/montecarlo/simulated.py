@@ -152,7 +152,7 @@ class Simulated:
             most = 1 - _BEYOND / len(self)
             raise InputError(
                 f"{len(self):,} draws give the quantiles from {1 - most:.2g} to {most:.6g}, got "
-                f"{q!r}. Choose one of those, or simulate more draws."
+                f"{q!r}. Choose q in this range, or simulate more draws."
             )
         return at
 
@@ -252,8 +252,8 @@ def caveats_of(
             out.append(Caveat("no-sd", f"{tails} have no standard deviation", df))
     if precision is not None and got > precision:
         message = (
-            f"the precision of {precision:.3g} was not reached with {values.size:,} draws, only "
-            f"{got:.2g}"
+            f"the precision of {precision:.3g} was not reached: {values.size:,} draws give a "
+            f"precision of {got:.2g}"
         )
         out.append(Caveat("precision", message, {"wanted": precision, "reached": got}))
     return tuple(out)

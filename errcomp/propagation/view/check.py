@@ -62,7 +62,7 @@ def report_validation(
     >>> kernels = ec.datasets.load("neusight-kernels")
     >>> report = report_validation(ec.propagation.validate(kernels, correlation="independent"))
     >>> print(report.verdict)
-    Too narrow: the 90 % band under independent contains 26 % [11, 48] of 87 totals.
+    Too narrow: the 90 % band under "independent" contains 26 % [11, 48] of 87 totals.
     """
     relied = result.rows[0].assumption
     rows = sorted((row for row in result.rows if row.assumption == relied), key=_order)
@@ -118,12 +118,14 @@ def _case(row: ValidationRow, failed: bool) -> Case:
         text = f"contains {_covered(row)} of {row.n} totals, less than {_percent(row.level)}"
         return Case(name, "failure", f"too narrow: {text}", "narrow", text)
     if not _several_clusters(row):
-        return Case(name, "skipped", "one cluster: other clusters are unknown")
+        return Case(
+            name, "skipped", "all totals are of one cluster, so nothing is known about others"
+        )
     return Case(name)
 
 
 def _sentence(row: ValidationRow, failed: bool) -> str:
-    of = f"the {_percent(row.level)} band under {row.assumption} contains {_covered(row)}"
+    of = f'the {_percent(row.level)} band under "{row.assumption}" contains {_covered(row)}'
     n = f"{row.n} total{'' if row.n == 1 else 's'}"
     if failed:
         return f"Too narrow: {of} of {n}."
@@ -179,9 +181,9 @@ def _advice(result: Validation, rows: Sequence[ValidationRow], failed: bool) -> 
     if others:
         best = min(others, key=lambda row: row.interval_score)
         lines.append(
-            f"Or use another assumption: under {best.assumption} the band is "
+            f'Or use another assumption: under "{best.assumption}" the band is '
             f"{_times(best.mean_width, first.mean_width)} and contains {_covered(best)}. "
-            "It was chosen after a look at these totals: check it on other totals."
+            "This assumption was chosen on these same totals: check it on other totals."
         )
     return items("What to do:", [*lines, *notes])
 
@@ -198,9 +200,9 @@ def _footer(result: Validation, first: ValidationRow) -> list[str]:
     return [
         line(
             f"Per cent of {first.n} totals ({result.total}) inside the band, with 95 % intervals "
-            f"for totals correlated within {clusters}; {how}. Only the main assumption can fail: "
-            f"its {_percent(first.level)} band is tested first, and each further level only if the "
-            "one before failed. "
+            f"that treat totals of one {result.cluster} as correlated ({clusters}); {how}. Only "
+            f"the main assumption can fail: its {_percent(first.level)} band is tested first, and "
+            "each further level only if the level before failed. "
             f"Valid bands fail in at most 5 % of checks.{skipped}"
         )
     ]

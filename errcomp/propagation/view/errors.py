@@ -128,7 +128,9 @@ def _title(
         remarks.append("in brackets: from first to last")
     notes = ["; ".join(remarks)] if remarks else []
     if left_out:
-        notes.append(f"not shown, without a standard deviation: {describe_names(left_out)}")
+        notes.append(
+            f"not shown, because they have no standard deviation: {describe_names(left_out)}"
+        )
     n = f"n={_text.count(n_levels, 'level')}"
     if len(lines) > 1:
         n += f", {_text.count(len(lines), 'assumption')}"
@@ -410,7 +412,7 @@ def budget(
         for y, value in enumerate(values):
             _style.beside(ax, y, _text.share(value), points=points, colour=_style.INK)
     ax.grid(axis="x", color=_style.GRID)
-    _style.name_axes(ax, x="share of the variance of the sum, accumulated (%)")
+    _style.name_axes(ax, x="cumulative share of the variance of the sum (%)")
     spread = f"; sd {_text.share(outcome.relative_sd)} of the mean" if outcome.relative_sd else ""
     noun = "class" if by == "class" else "kernel"
     _style.heading(

@@ -325,14 +325,14 @@ def calibration(validation: Validation, ax: Axes | None = None) -> Axes:
         _text.fitting([e[2] for e in ends], _BESIDE),
         tints,
     )
-    _style.name_axes(ax, x="probability of the band", y="totals inside")
+    _style.name_axes(ax, x="nominal coverage of the band", y="totals inside the band")
     row = validation.rows[0]
     word = validation.left_out or "cluster"
     how = f"each {word} held out in turn" if validation.left_out else "errors from another table"
     _style.heading(
         ax,
         f"Do bands hold? n={_text.count(row.n, 'total')}, {_text.count(row.n_clusters, word)}",
-        [how, "thick black bars: as promised; vertical: 95 % interval"],
+        [how, "thick black bars: nominal coverage; vertical lines: 95 % interval"],
         room=2,
     )
     return ax
@@ -411,7 +411,7 @@ def pit(validation: Validation, assumption: str, ax: Axes | None = None) -> Axes
         edges[:-1] + 0.05,
         counts,
         [
-            f"{low_edge:.1f} to {low_edge + 0.1:.1f} of its distribution\n"
+            f"position {low_edge:.1f} to {low_edge + 0.1:.1f}\n"
             f"{_text.count(int(n_in_bin), 'total')} of {n:,}"
             for low_edge, n_in_bin in zip(edges[:-1], counts, strict=True)
         ],
@@ -423,7 +423,9 @@ def pit(validation: Validation, assumption: str, ax: Axes | None = None) -> Axes
     )
     ax.yaxis.set_major_locator(MaxNLocator(integer=True))
     _style.name_axes(
-        ax, x="measured total in its distribution (0: below all of it, 1: above)", y="totals"
+        ax,
+        x="position of the total in its predicted distribution (0: below, 1: above)",
+        y="totals",
     )
     _style.heading(
         ax,

@@ -86,7 +86,7 @@ def propagation_view(result: Propagation) -> Report:
         for caveat in outcome.caveats:
             caveats.setdefault((caveat.code, caveat.message), caveat)
     return Report(
-        title=f"How wrong is the whole run? {result.source or 'The table given'}",
+        title=f"How wrong is the whole run? {result.source or 'The given table'}",
         line=_line(result),
         verdicts=[_of_run(result.of(run), result.unit) for run in result.runs[:_DRAWN]],
         advice=[advice_of(caveat) for caveat in caveats.values()],
@@ -195,7 +195,8 @@ def _terms(result: Propagation) -> list[str]:
     terms = ["Growth: error (sd) of the run / error of its kernels; at 1, nothing cancels."]
     if any(outcome.effective_number is not None for outcome in result.outcomes):
         terms.append(
-            "Effective number: how many independent kernels of equal error would cancel as much."
+            "Effective number: number of independent kernels with equal errors that would cancel "
+            "as much."
         )
     explained = {
         "comonotonic": "comonotonic: one cause, all errors go the same way.",
@@ -257,7 +258,7 @@ def _basis(result: Propagation) -> list[str]:
             of = "of" if model.components.cluster == "run" else "on"
             seen = f"the errors {of} these {observed.n_clusters} {model.components.cluster}s and "
         notes.append(
-            f'Bands under "estimated" have the tails of {seen}a Student t distribution with '
+            f'The tails of bands under "estimated" come from {seen}a Student t distribution with '
             f"{df:.1f} degrees of freedom. The sd comes from the propagated moments."
         )
     return notes

@@ -59,7 +59,7 @@ def validation_view(result: Validation) -> Report:
     ]
     shown = [row for row in result.rows if row.level == _SHOWN] or list(result.rows)
     return Report(
-        title=f"Do the bands hold? {result.source or 'The table given'}",
+        title=f"Do the bands hold? {result.source or 'The given table'}",
         line=_line(result),
         verdicts=[_of_assumption(row) for row in shown],
         advice=[advice_of(caveat) for caveat in result.caveats],
@@ -131,4 +131,4 @@ def _without_total(result: Validation) -> list[str]:
         return []
     n = len(result.not_judged)
     names = ", ".join(result.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")
-    return [f"Not evaluated: {count(n, 'run')} without measured and predicted total ({names})."]
+    return [f"Not evaluated: {count(n, 'run')} without a measured and a predicted total ({names})."]

@@ -193,7 +193,7 @@ def diagnose(
     if divergences:
         problems.append(f"{divergences} of {chains * draws} draws diverged")
     if not bfmi > _LEAST_BFMI:
-        problems.append(f"BFMI {bfmi:.2f} in a chain (at least {_LEAST_BFMI})")
+        problems.append(f"BFMI {bfmi:.2f} in a chain (should be at least {_LEAST_BFMI})")
     return Diagnostics(
         max_rhat=max(figures["R-hat"].values()),
         min_ess_bulk=min(figures["bulk ESS"].values()),
@@ -233,8 +233,8 @@ def enforce(diagnostics: Diagnostics, check: Check) -> None:
     if diagnostics.ok or check == "ignore":
         return
     message = (
-        f"the posterior was not sampled well: {'; '.join(diagnostics.problems)}. Use more draws "
-        f"and tune (now {diagnostics.chains} chains of {diagnostics.draws} draws), then a larger "
+        f"the posterior was not sampled well: {'; '.join(diagnostics.problems)}. Increase "
+        f"draws and tune (now {diagnostics.chains} chains of {diagnostics.draws} draws), then "
         'target_accept. If that does not help, drop redundant features. check="warn" or "ignore" '
         "accepts the draws."
     )
@@ -270,4 +270,4 @@ def _worst(
     named = ", ".join(f"{name} {bad[name]:.5g}" for name in order[:_NAMED])
     more = f" and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
     limit = f"at most {above:g}" if above < math.inf else f"above {below:g}"
-    return [f"{word} of {named}{more} ({limit})"]
+    return [f"{word} of {named}{more} (should be {limit})"]

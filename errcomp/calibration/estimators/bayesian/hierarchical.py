@@ -121,7 +121,7 @@ def checked_draws(draws: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[st
         if not isinstance(draws.get(name), np.ndarray) and (name in draws or 0 not in shape)
     ]
     if missing:
-        raise InputError(f"the model lacks the arrays {', '.join(missing)}. Fit it again.")
+        raise InputError(f"the model lacks the arrays {', '.join(missing)}. Fit the model again.")
     n = len(np.atleast_1d(draws["sigma"]))
     arrays = {name: draws.get(name, np.empty((n, *shape))) for name, shape in shapes.items()}
     for name, values in arrays.items():
@@ -157,18 +157,21 @@ def columns_of_meta(
     varying = meta.get("varying", [])
     given = [meta.get("launch"), meta.get("linear"), [] if offset is None else [offset]]
     if not all(isinstance(part, list) for part in (*given, varying)):
-        raise InputError("launch, linear and varying must be lists of columns. Fit it again.")
+        raise InputError(
+            "launch, linear and varying must be lists of columns. Fit the model again."
+        )
     flat = [column for part in given for column in part or ()]
     fine = all(type(column) is int and 0 <= column < len(names) for column in flat)
     if not fine or len(set(flat)) < len(flat):
         raise InputError(
-            f"launch, linear and offset must be distinct columns of {len(names)}, got "
+            f"launch, linear and offset must be distinct positions among {len(names)} columns, got "
             f"{str(flat)[:80]}. Fit the model again."
         )
     launch, linear = tuple(given[0] or ()), tuple(given[1] or ())
     if len({c for c in linear if c in varying}) < len(varying):
         raise InputError(
-            f"varying must be distinct linear columns, got {str(varying)[:80]}. Fit it again."
+            f"varying must be distinct linear columns, got {str(varying)[:80]}. Fit the model "
+            "again."
         )
     parts = []
     for name in ("center", "scale"):
@@ -179,7 +182,9 @@ def columns_of_meta(
             or values.dtype != np.float64
             or not np.isfinite(values).all()
         ):
-            raise InputError(f"{name} must be one finite float64 per linear column. Fit it again.")
+            raise InputError(
+                f"{name} must be one finite float64 per linear column. Fit the model again."
+            )
         parts.append(values)
     if not (parts[1] > 0).all():
         raise InputError("scale must be above 0. Fit the model again.")

@@ -108,7 +108,7 @@ class Runs:
             caveats = (
                 *caveats,
                 f"all runs are on one device ({of_device.names[0]}): the data do not show how "
-                "devices differ, so bands of other devices follow the priors",
+                "devices differ, so the priors alone determine bands for other devices",
             )
         return cls(x, y, columns, of_device, of_model, caveats)
 
@@ -139,7 +139,7 @@ def assign_columns(
     if len({*taken, *varied}) < len(taken) + len(varied):
         raise InputError(
             f"launch={launch!r}, offset={offset!r} and varying={varying!r} name a column twice. "
-            "A column has one role: varying ones are neither costs nor the offset."
+            "A column has one role: a varying column is neither a cost nor the offset."
         )
     others = [column for column in range(x.shape[1]) if column not in taken]
     # NaN does not count as constant: splitting the columns refuses it by name.
@@ -147,7 +147,7 @@ def assign_columns(
     idle = [c for c in costs if not x[:, c].any()]
     caveats = {
         "dropped, because all runs have the same value": constant,
-        "0 in all runs, so the cost follows the prior alone": idle,
+        "0 in all runs, so the prior alone determines the cost": idle,
     }
     linear = tuple(column for column in others if column not in constant)
     center, scale = x[:, linear].mean(axis=0), x[:, linear].std(axis=0)
@@ -220,28 +220,37 @@ class Prior:
 #: Priors of the parameters; effects of devices, models and features are normal around 0 with the
 #: standard deviations ``*_sd``.
 PRIORS = {
-    "intercept": Prior("Normal", (0.0, 0.1), "ln", "sums of kernels are off by tens of per cent"),
+    "intercept": Prior("Normal", (0.0, 0.1), "ln", "sums of kernels are off by about 10 %"),
     "launch": Prior(
         "Normal",
         (1.0, 1.5),
         "1",
-        "1: each launch hides once, a run's start costs one; more in training, below 0 on CPUs",
+        "1: a run hides each launch once, and its start costs one launch; more in training, below "
+        "0 on CPUs",
     ),
     "offset": Prior("Normal", (1.0, 0.2), "1", "1: the correction is right"),
     "device_sd": Prior(
         "HalfNormal", (0.1,), "ln", "devices differ by a few per cent, rarely by 20 %"
     ),
-    "launch_sd": Prior("HalfNormal", (0.5,), "ln", "launches of devices differ by up to 2 or 3"),
+    "launch_sd": Prior(
+        "HalfNormal",
+        (0.5,),
+        "ln",
+        "launch costs differ between devices by a factor of up to 2 or 3",
+    ),
     "model_sd": Prior("HalfNormal", (0.05,), "ln", "models differ less than devices"),
     "linear_sd": Prior(
-        "HalfNormal", (0.05,), "ln", "one standard deviation of a feature: a few per cent"
+        "HalfNormal",
+        (0.05,),
+        "ln",
+        "one standard deviation of a feature changes the time by a few per cent",
     ),
     "slope_sd": Prior(
-        "HalfNormal", (0.03,), "ln", "devices differ in a slope by less than its size"
+        "HalfNormal", (0.03,), "ln", "a slope differs between devices by less than its own size"
     ),
     "sigma": Prior("LogNormal", (-3.5, 0.7), "ln", "runs scatter by 1 to 12 % (95 %), median 3 %"),
     "nu_above": Prior(
-        "Gamma", (2.0, 0.5), "1", "degrees of freedom above 2: from heavy tails to normal"
+        "Gamma", (2.0, 0.5), "1", "degrees of freedom above 2: tails from heavy to nearly normal"
     ),
 }
 

@@ -186,7 +186,7 @@ class Forest:
         if n > _MOST_NODES or any(
             len(getattr(self, name)) != n for name in _TYPES if name != "roots"
         ):
-            raise damaged(f"must have at most {_MOST_NODES:,} nodes, as many in each array")
+            raise damaged(f"must have at most {_MOST_NODES:,} nodes, and arrays of equal length")
         starts = self.roots
         if len(starts) > n or (n and (not len(starts) or starts[0] != 0)):
             raise damaged("must begin at node 0")
@@ -200,8 +200,8 @@ class Forest:
             outside = np.where(leaf, child != -1, (child <= at) | (child >= end))
             if outside.any():
                 raise damaged(
-                    "must have children after their parent in the same tree, or none",
-                    f" in {describe_rows(np.flatnonzero(outside).tolist(), word='node')}",
+                    "must list the children of a node, if any, after it in the same tree",
+                    f", wrong in {describe_rows(np.flatnonzero(outside).tolist(), word='node')}",
                 )
         if ((self.feature < 0) | (self.feature >= max(features, 1))).any():
             raise damaged(f"must compare columns 0 to {features - 1}")
@@ -236,7 +236,7 @@ def _check_supported(learner: dict[str, Any]) -> None:
         (f"{targets} targets", targets <= 1, "one target"),
     ):
         if not fine:
-            raise InputError(f"boosters of {value} are not supported. Fit with {wanted}.")
+            raise InputError(f"boosters with {value} are not supported. Fit with {wanted}.")
 
 
 def _base_score(text: str) -> float:
@@ -249,7 +249,7 @@ def _nodes(tree: dict[str, Any], columns: Integers, unit: float) -> dict[str, ND
     if any(tree["split_type"]):
         raise InputError("categorical splits are not supported. Encode categories as numbers.")
     if int(tree["tree_param"].get("size_leaf_vector", 1)) > 1:
-        raise InputError("trees with several targets are not supported. Fit one per target.")
+        raise InputError("trees with several targets are not supported. Fit one model per target.")
     left, right = np.array(tree["left_children"]), np.array(tree["right_children"])
     order = [0]
     for node in order:
@@ -395,6 +395,6 @@ def check_in_32_bits(x: Floats) -> None:
     large = np.flatnonzero((np.abs(x) > np.finfo(np.float32).max).any(axis=1))
     if len(large):
         raise InputError(
-            f"features must fit into 32 bits (up to 3e38), got a larger one in "
+            f"features must fit into 32 bits (up to 3e38), got a larger value in "
             f"{describe_rows(large.tolist())}. Use another unit."
         )

@@ -365,7 +365,7 @@ class RobustLinear(_Baseline):
         unknown = np.flatnonzero(np.isnan(x).any(axis=1))
         if len(unknown):
             raise InputError(
-                f"a line needs known features, got NaN in "
+                f"a linear model needs known features, got NaN in "
                 f"{describe_rows(unknown.tolist())}. Drop these columns or runs."
             )
 
