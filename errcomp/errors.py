@@ -254,7 +254,7 @@ def renamed(**today: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             for old in today.keys() & kwargs.keys():
                 name = function.__qualname__.removesuffix(".__init__")
                 if today[old] in kwargs:
-                    raise TypeError(f"{name}: {old} is the old name of {today[old]}; give one")
+                    raise TypeError(f"{name}: {old} is the old name of {today[old]}; give only one")
                 message = f"{name}: the parameter {old} is now {today[old]}"
                 warnings.warn(message, DeprecationWarning, stacklevel=2)
                 kwargs[today[old]] = kwargs.pop(old)

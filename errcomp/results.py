@@ -448,7 +448,7 @@ def why_none(value: float, low: float | None, method: str) -> bool:
 
     Examples
     --------
-    >>> why_none(0.1, None, "no interval: 2 models say too little about others")
+    >>> why_none(0.1, None, "no interval: 2 models are too few to represent others")
     True
     >>> why_none(0.1, None, "no interval for a maximum")
     False

@@ -135,7 +135,7 @@ def explain(code: str) -> str:
     >>> print(explain("rounded-before-averaging"))
     The claim is reproduced only if errors are rounded first.
     Fires when the mean rounds to the claim only if each error is first rounded to the decimals of \
-the claim. A fact, not a test.
+the claim. No significance test is involved.
     What to do: Round once, at the end.
     """
     everything: tuple[Check | Note, ...] = (*_declared(), *ELSEWHERE, *PROPAGATED)
@@ -162,40 +162,41 @@ ELSEWHERE: tuple[Note, ...] = (
     Note(
         "few-configurations",
         "An interval from few pairs",
-        "Attached to an interval whose method covered the true value in fewer than 93 % of "
-        "simulated samples (nominal: 95 %) of this size or of some larger size "
+        "Attached to an interval whose method covered the true value too rarely in simulations: in "
+        "fewer than 93 % of the samples (nominal: 95 %), with this number of pairs or a larger one "
         "(docs/intervals.md).",
         "Treat the interval as too narrow, measure more configurations, or use the default method.",
     ),
     Note(
         "few-clusters",
         "An interval from few clusters",
-        "Attached to intervals that resample few whole clusters: the number of clusters matters, "
-        "not the number of pairs in each. Below 3 clusters there is no interval. Also attached to "
-        "a regression with few clusters, whose intervals tend to be too narrow.",
+        "Attached to intervals that resample whole clusters when there are few of them: the number "
+        "of clusters matters, not the number of pairs in each. Below 3 clusters there is no "
+        "interval. Also attached to a regression with few clusters: its intervals tend to be too "
+        "narrow.",
         "Treat the interval as too narrow, or measure more models or devices rather than more "
-        "configurations of these.",
+        "configurations of the same ones.",
     ),
     Note(
         "errors-near-zero",
         "Some errors are close to zero",
         "Attached to drivers of an error when some errors are below 1 % of the median error. Each "
         "of them counts as 1 % of the median, because ratios to smaller errors would be noise.",
-        "Nothing, if there are few; with many, use the effects in percentage points, not the "
-        "ratios.",
+        "Nothing if few errors are that small. If many are, use the effects in percentage points, "
+        "not the ratios.",
     ),
     Note(
         "same-predictions",
         "Devices that the tool does not distinguish",
         "Attached to drivers when devices share at least 3 configurations and have the same "
         "prediction for each: their errors are not independent, so they count as one device.",
-        "Ask the tool's authors whether the devices are meant to be one.",
+        "Ask the tool's authors whether these devices are meant to have equal predictions.",
     ),
     Note(
         "no-matched-configurations",
         "A factor without matched configurations",
-        "Attached to drivers when no two configurations differ in a factor and agree in everything "
-        "else. A fact, not a test.",
+        "Attached to drivers when no two configurations differ in this factor alone. No "
+        "significance test is involved.",
         "Measure one configuration at both levels of the factor.",
     ),
     Note(
@@ -208,14 +209,14 @@ ELSEWHERE: tuple[Note, ...] = (
     Note(
         "mixed-model-fallback",
         "Least squares instead of a mixed model",
-        "Attached to a regression whose mixed model could not be fitted; the standard errors are "
-        "clustered instead.",
-        "Nothing: the intervals are those of the named method.",
+        "Attached to a regression whose mixed model could not be fitted: it uses least squares "
+        "with clustered standard errors instead.",
+        "Nothing: the result names the method that gives its intervals.",
     ),
     Note(
         "model-not-adjusted",
         "A regression that does not adjust for the model",
-        "Attached to a regression with too few rows for a coefficient of each model.",
+        "Attached to a regression with too few rows to fit a coefficient for each model.",
         "Trust the matched contrasts, which compare each model with itself.",
     ),
 )
@@ -224,9 +225,9 @@ ELSEWHERE: tuple[Note, ...] = (
 PROPAGATED: tuple[Note, ...] = (
     Note(
         "in-sample",
-        "The bands are for the runs that the errors were estimated from",
+        "The errors were estimated from the propagated runs themselves",
         "Attached to propagated totals whose errors were fitted to the measured runs of the same "
-        "table. A fact, not a test.",
+        "table. No significance test is involved.",
         "Check bands with `errcomp propagate validate`, which leaves out each group in turn. To "
         "propagate one of several runs, name it with --run: its errors are then estimated from "
         "the other runs.",
@@ -235,16 +236,15 @@ PROPAGATED: tuple[Note, ...] = (
         "few-clusters",
         "Errors estimated from few devices or runs",
         "Attached to propagated totals when the errors come from fewer than 5 devices (or, with a "
-        "single device, from fewer than 5 runs). The errors that kernels have in common on a "
-        'device or in a run are then poorly known, and the bands under "estimated" may be too '
-        "narrow.",
+        "single device, from fewer than 5 runs). The error that all kernels of a device or of a "
+        'run share is then poorly known, and the bands under "estimated" may be too narrow.',
         'Measure runs on more devices, or also read the band under "comonotonic".',
     ),
     Note(
         "other-device",
         "Errors of one device are used for another",
         "Attached to propagated totals when all runs that the errors come from were on one device "
-        "and the propagated run is on another. A fact, not a test.",
+        "and the propagated run is on another. No significance test is involved.",
         "Measure runs on a second device, so that differences between devices can be estimated.",
     ),
     Note(
@@ -258,79 +258,81 @@ PROPAGATED: tuple[Note, ...] = (
     Note(
         "not-modelled",
         "Kernels predicted to take no time",
-        "Attached to a propagated total when kernels are predicted as 0, or too short to be "
-        "measured, and no errors of such kernels are known: their time counts as 0. A fact, not a "
-        "test.",
+        "Attached to a propagated total when kernels have a prediction of 0 or are too short to be "
+        "measured, and no errors of such kernels are known: their time counts as 0. No "
+        "significance test is involved.",
         "Fit the errors to measured runs that also have such kernels.",
     ),
     Note(
         "failed-kernels",
         "A total without the kernels that could not be predicted",
-        "Attached to a propagated total when kernels of the run have a status other than ok. A "
-        "fact, not a test.",
+        "Attached to a propagated total when kernels of the run have a status other than ok. No "
+        "significance test is involved.",
         "Predict them, or compare with the measured time of the other kernels only.",
     ),
     Note(
         "lost-runs",
         "Runs without any predicted kernel",
-        "Attached to propagated totals when all kernels of a run failed. A fact, not a test.",
+        "Attached to propagated totals when all kernels of a run failed. No significance test is "
+        "involved.",
         "Count these runs as failures of the predictor: the other runs say nothing about them.",
     ),
     Note(
         "not-in-graph",
         "Kernels that the execution graph leaves out",
-        "Attached to a total by a graph when the table has kernels that no node of the graph "
-        "names. A fact, not a test.",
+        "Attached to a total computed from an execution graph when the table has kernels that no "
+        "node of the graph names. No significance test is involved.",
         "Add them to the graph, or state that the total leaves them out.",
     ),
     Note(
         "infinite",
         "Some draws are infinite",
-        "Attached to a simulated time when draws exceed the capacity of a queue, or the largest "
-        "floating-point number. Mean and standard deviation then do not exist. A fact, not a test.",
+        "Attached to a simulated time when some draws exceed the capacity of a queue or the "
+        "largest floating-point number. Mean and standard deviation then do not exist. No "
+        "significance test is involved.",
         "Read `saturated` and the quantiles, lower the load, or add servers.",
     ),
     Note(
         "no-mean",
         "A time without a mean",
         "Attached to a simulated time when its errors have Student t tails on the log scale, or "
-        "with at most 1 degree of freedom. A fact, not a test.",
+        "Student t tails with at most 1 degree of freedom. No significance test is involved.",
         "Read median and quantiles, which always exist.",
     ),
     Note(
         "no-sd",
         "A time without a standard deviation",
         "Attached to a simulated time when its errors have Student t tails with at most 2 degrees "
-        "of freedom. A fact, not a test.",
+        "of freedom. No significance test is involved.",
         "Read the bands, which always exist.",
     ),
     Note(
         "precision",
         "The simulation did not reach the requested precision",
-        "Attached to a simulated time when the largest number of draws did not reach --precision. "
-        "The evidence gives the precision that was reached.",
+        "Attached to a simulated time when the simulation made its largest number of draws without "
+        "reaching --precision. The evidence gives the precision that was reached.",
         "Request less precision, or use the quantiles at the precision reached.",
     ),
     Note(
         "infinite-mean",
         "Bounds on a sum whose terms have no mean",
-        "Attached to bounds for any dependence when the errors have such heavy tails that the sum "
-        "of N terms may grow faster than N. A fact, not a test.",
-        'Prefer the band of an assumption, such as "comonotonic", if you can justify it.',
+        "Attached to bounds that hold for any dependence when the errors have such heavy tails "
+        "that the sum of N terms may grow faster than N. No significance test is involved.",
+        'If you can justify an assumption, such as "comonotonic", use its band instead.',
     ),
     Note(
         "bounds-not-sharp",
         "Bounds that are wider than necessary",
-        "Attached to bounds for any dependence when the search for the worst dependence left a gap "
-        "larger than the tolerance: the bounds are valid, but tighter ones may exist.",
+        "Attached to bounds that hold for any dependence when the search for the worst dependence "
+        "left a gap larger than the tolerance: the bounds are valid, but tighter ones may exist.",
         "Nothing: totals outside the band are no more probable than stated.",
     ),
     Note(
         "untracked-causes",
-        "More causes than the analytic rule tracks",
+        "More causes of error than the analytic rule tracks",
         "Attached to the analytic mean and standard deviation of a graph with more causes of error "
         "than the rule tracks. Correlation from untracked causes is ignored, so the standard "
         "deviation may be too small.",
-        "Simulate the graph instead: `errcomp propagate --graph` does.",
+        "Simulate the graph instead, with `errcomp propagate --graph`.",
     ),
 )

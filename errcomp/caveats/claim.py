@@ -54,13 +54,13 @@ _QUANTILE = re.compile(
 
 @caveat(
     "level-mismatch",
-    "The claim and the pairs are about different things",
+    "Figures of different levels (kernel, model, system) are mixed",
     scope="pairs",
     order=30,
-    why="Fires when the pairs mix levels (kernel, model, system, …), or when their level is not "
-    "that of the claim. A fact, not a test: errors cancel or add up from level to level, so a "
-    "kernel error says nothing about a model.",
-    remedy="Quote each level on its own; use propagation to get from one to the other.",
+    why="Fires when the pairs mix levels (kernel, model, system, …), or when their level differs "
+    "from the claim's. No significance test is involved. Errors cancel or add up from level to "
+    "level, so a kernel error says nothing about a model.",
+    remedy="Quote each level on its own; use propagation to compute one level from another.",
     of_errors=False,
 )
 def level_mismatch(case: Case) -> Finding | None:
@@ -71,7 +71,9 @@ def level_mismatch(case: Case) -> Finding | None:
     counts = {str(v): int(c) for v, c in zip(values, case.sizes(codes), strict=True)}
     if len(counts) > 1:
         parts = " and ".join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
-        message = f"These pairs mix levels: {parts}. One figure over them describes neither."
+        message = (
+            f"These pairs mix levels: {parts}. A single metric over all of them describes no level."
+        )
         return Finding(Caveat("level-mismatch", message, {"levels": counts}))
     claimed = case.said("level")
     (level,) = counts
@@ -86,15 +88,16 @@ def level_mismatch(case: Case) -> Finding | None:
 
 @caveat(
     "reference-mismatch",
-    "The claim's reference differs from that of these measurements",
+    "The claim and these measurements have different references",
     scope="claim",
     order=40,
     why="Fires when the claim's reference (hardware, RTL simulation, a simulator, another "
-    "predictor) is not the reference of the pairs (column `reference`; hardware if there is "
-    "no such column), or if the pairs say that their reference is unknown. A fact, not a "
-    "test: 1 % from a simulator that is itself 15 % off is not 1 % from hardware. A claim "
-    "with another reference gets no verdict.",
-    remedy="Compare only figures with the same reference, or add the reference's own error.",
+    "predictor) is not the reference of the pairs (column `reference`; hardware if there is no "
+    "such column), or if the pairs say that their reference is unknown. No significance test is "
+    "involved. An error of 1 % against a simulator that is itself 15 % off is not an error of 1 % "
+    "against hardware. A claim with another reference gets no verdict.",
+    remedy="Compare only figures with the same reference, or add the error of the reference "
+    "itself.",
     of_errors=False,
 )
 def reference_mismatch(case: Case) -> Finding | None:
@@ -112,7 +115,7 @@ def reference_mismatch(case: Case) -> Finding | None:
             return None
         message = (
             f"The reference of these pairs is {' and '.join(kinds)}, but the reference of the "
-            "claim is not stated: this is not an error against hardware."
+            "claim is not stated: the errors of these pairs are not errors against hardware."
         )
     elif not set(kinds) - {kind_of_reference(claimed), UNKNOWN}:
         some = "" if kinds == [UNKNOWN] else "some of "
@@ -178,8 +181,8 @@ def figure_meant(metric: str) -> str:
     scope="claim",
     order=50,
     why="Fires when the claim's metric is not a relative error, and shows that metric and the MAPE "
-    "of the same pairs. A fact, not a test: a predictor that doubles every measured value has a "
-    "correlation of 1 and a MAPE of 100 %.",
+    "of the same pairs. No significance test is involved. A predictor that doubles every measured "
+    "value has a correlation of 1 and a MAPE of 100 %.",
     remedy="Ask for the error, or compute it from the pairs; do not rank different metrics against "
     "each other.",
     of_errors=False,
@@ -216,10 +219,10 @@ def metric_mismatch(case: Case) -> Finding | None:
     scope="claim",
     order=150,
     why="Fires when the claim's aggregation is not stated, the four averages of these pairs differ "
-    "by a factor of at least 1.25, and the mean does not round to the claim. A fact, not a test.",
-    remedy="Name the average of your own figure (--aggregation mean); for other people's "
-    "figures, ask the source. Until it answers, a small figure may be a median or a "
-    "geometric mean.",
+    "by a factor of at least 1.25, and the mean does not round to the claim. No significance test "
+    "is involved.",
+    remedy="Name the average of your own figure (--aggregation mean); for other people's figures, "
+    "ask the source. Until you know, a small figure may be a median or a geometric mean.",
 )
 def aggregation_not_stated(case: Case) -> Finding | None:
     """Find a claimed error of unknown average, where the average matters."""
@@ -236,7 +239,7 @@ def aggregation_not_stated(case: Case) -> Finding | None:
     ):
         return None
     written = ", ".join(f"{name} {percent(value)}" for name, value in figures.items())
-    fitting = f"only the {' and the '.join(fits)} rounds to {case.claimed}"
+    fitting = f"{case.claimed} matches only the {' and the '.join(fits)}"
     verdict = fitting if fits else f"none of them rounds to {case.claimed}"
     message = (
         f"The claim {case.claimed} does not say how it was averaged. Here {written}: {verdict}."
@@ -251,7 +254,7 @@ def aggregation_not_stated(case: Case) -> Finding | None:
     scope="claim",
     order=210,
     why="Fires when the mean rounds to the claim only if each error is first rounded to the "
-    "decimals of the claim. A fact, not a test.",
+    "decimals of the claim. No significance test is involved.",
     remedy="Round once, at the end.",
     needs_pairs=True,
 )
@@ -278,8 +281,8 @@ def rounded_before_averaging(case: Case) -> Finding | None:
     "A high quantile from too few values",
     scope="claim",
     order=220,
-    why="Fires when the claim is a quantile, and a bound for it that holds for any distribution "
-    "needs more pairs: 299 for a P99 at 95 % confidence (n >= ln 0.05 / ln 0.99).",
+    why="Fires when the claim is a quantile and the pairs are too few to bound it for any "
+    "distribution. A P99 at 95 % confidence needs 299 pairs (n >= ln 0.05 / ln 0.99).",
     remedy="State which of the nine definitions of a sample quantile the figure uses, or quote a "
     "lower quantile.",
     needs_pairs=True,
@@ -308,8 +311,8 @@ def quantile_claim(case: Case) -> Finding | None:
     scope="claim",
     order=200,
     why="Fires when the claim's aggregation is the total (a sum, or a difference of means), or "
-    "when the error of the total rounds to the claim and none of the four averages does. The "
-    "MAPE must also be at least 1.25 times the error of the total. A fact, not a test.",
+    "when the error of the total rounds to the claim and none of the four averages does. The MAPE "
+    "must also be at least 1.25 times the error of the total. No significance test is involved.",
     remedy="Use such a figure only for sums; quote the MAPE or the WAPE for single cases.",
 )
 def claimed_total(case: Case) -> Finding | None:

@@ -275,8 +275,8 @@ _FALSE = ("false", "0", "0.0", "no")
     scope="pairs",
     order=110,
     why="Fires when the pooled MAPE and the mean over groups differ by a factor of 1.25 or more, "
-    "and by more than with random group labels (permutation test, corrected for the number of keys "
-    "by Holm's method).",
+    "and by more than random group labels would cause (permutation test, corrected for the number "
+    "of keys by Holm's method).",
     remedy="Quote the mean over groups as well, or the MAPE of each group.",
 )
 def unbalanced_groups(case: Case) -> Finding | None:
@@ -304,7 +304,7 @@ def unbalanced_groups(case: Case) -> Finding | None:
     name = " ".join(str(case.pairs.column(k)[row]) for k in keys)
     message = (
         f"Pooled {percent(case.mape)}, mean over the {len(sizes)} groups of {' × '.join(keys)} "
-        f"{percent(float(means.mean()))}: {name} alone is {sizes[largest]:,} of {case.n:,} pairs "
+        f"{percent(float(means.mean()))}: {name} alone has {sizes[largest]:,} of {case.n:,} pairs "
         f"({percent(float(means[largest]))})."
     )
     evidence = {
@@ -372,13 +372,13 @@ class _Groups(NamedTuple):
     "Errors of opposite sign cancel in the sum",
     scope="pairs",
     order=190,
-    why="Checks the groups of --by; without it, the groups by model, mode and kernel_class, one "
-    "key at a time. Never checks groups by device, because times on different devices are not "
-    "added. Fires when the total of one group is too low and that of another too high (t-tests of "
-    "ratios of sums in groups of at least 5 pairs, corrected for the numbers of groups and keys by "
-    "Bonferroni and Holm). The error of the total must be below half of the mean size of the "
-    "groups' errors, and that mean at least 1.25 times what chance would give if every group had "
-    "the error of the total.",
+    why="Checks the groups of --by; without --by, the groups by model, by mode and by "
+    "kernel_class. Never checks groups by device, because times on different devices are not "
+    "added. Fires when one group's total is too low and another group's total is too high (t-tests "
+    "of ratios of sums in groups of at least 5 pairs, corrected for the numbers of groups and keys "
+    "by Bonferroni and Holm). The error of the overall total must be below half of the mean "
+    "absolute error of the group totals. That mean must be at least 1.25 times the value expected "
+    "if every group had the error of the overall total.",
     remedy="Quote the error of each group. The error of the total changes with the mix of groups: "
     "errcomp propagate computes it from the errors of the parts.",
 )

@@ -82,8 +82,8 @@ def few_configurations(case: Case) -> Finding | None:
     why="Tests whether the absolute percentage errors of one model, or of one device, are "
     "correlated (one-way random effects, permutation test of the F ratio, corrected for both keys "
     "by Holm's method). Above 500 pairs, the test is Fisher's F test of the logarithms of the "
-    "errors, which is robust to a heavy tail. Fires when significant and the correlation makes an "
-    "interval at least a quarter wider (design effect of 1.56 or more).",
+    "errors, which is robust to a heavy tail. Fires when the correlation is significant and makes "
+    "an interval at least a quarter wider (design effect of 1.56 or more).",
     remedy="Report the number of models or devices, not only the number of pairs. Intervals "
     "resample whole models and devices; to resample by another key, name it with "
     "--cluster KEY.",
@@ -164,9 +164,9 @@ def _one_way_p(logs: Moments) -> float:
     order=70,
     why="Fires when a row repeats the keys and the prediction of another row, provided that the "
     "keys determine the prediction (there are at most 10 % more distinct predictions than "
-    "configurations). Otherwise it fires when 10 % of all rows repeat every number of "
-    "another row, which rounding does not explain. A fact, not a test: repetitions count as "
-    "one in any interval.",
+    "configurations). If the keys do not determine it, the caveat fires when at least 10 % of all "
+    "rows repeat every number of another row: rounding alone does not explain that. No "
+    "significance test is involved. Intervals count exact copies once.",
     remedy="Average repeated measurements first, or add a column for the repetition and resample "
     "whole configurations.",
     needs_pairs=True,
@@ -217,8 +217,8 @@ def _count(cell: Ints) -> int:
     "Rows were left out",
     scope="pairs",
     order=80,
-    why="Fires when at least 1 % of the rows failed or had no usable measurement. A fact, not a "
-    "test: the P99 of the error is then unknown, whatever the other rows show.",
+    why="Fires when at least 1 % of the rows failed or had no usable measurement. No significance "
+    "test is involved. The P99 of the error is then unknown, whatever the other rows show.",
     remedy="Report the share beside the metric; find out whether failures are the hard cases.",
     of_errors=False,
 )
@@ -296,7 +296,7 @@ def quantile_caveat(
     if not (0 < q < 1 and 0 < level < 1):
         raise InputError(f"q and level must be between 0 and 1, got {q!r} and {level!r}")
     if len(sample) == 0 or not np.isfinite(sample).all():
-        raise InputError("a quantile needs at least one value, and only finite ones")
+        raise InputError("a quantile needs at least one value, and all values must be finite")
     n = len(sample)
     needed = math.ceil(math.log(1 - level) / math.log(max(q, 1 - q)))
     if n >= needed:
@@ -312,8 +312,8 @@ def quantile_caveat(
         sure = f"With {confidence} it is {word} {format_number(known)}{end}"
     message = (
         f"P{100 * q:g} from {plural(n, 'value')}: {format_number(min(rules))} to "
-        f"{format_number(max(rules))}{end}, depending on the rule. {sure}; {asked} bound needs "
-        f"{needed:,} values."
+        f"{format_number(max(rules))}{end}, depending on the definition of the quantile. {sure}; "
+        f"{asked} bound needs {needed:,} values."
     )
     evidence: dict[str, Any] = {
         "q": q,
@@ -401,8 +401,8 @@ def apart(case: Case) -> bool:
     why="Fires when the median of predicted / measured is at least 5 or at most 1/5, and 9 of 10 "
     "ratios are near that median: within a factor of its square root, e.g. from 10 to 1000 if the "
     "median is 100. The message names units that differ by the factor (within 10 %, or within the "
-    "scatter of the pairs), or the clock that would convert cycles to times. A fact, not a test. "
-    "Caveats about errors are then not checked.",
+    "scatter of the pairs), or the clock that would convert cycles to times. No significance test "
+    "is involved. Caveats about errors are then not checked.",
     remedy="Convert one column; the caveat gives the line of code to paste. If no units explain "
     "the factor, find out what each column counts.",
     alone=True,
@@ -510,10 +510,10 @@ def _clock(factor: float, unit: str | None) -> Reading | None:
     why="Fires when half of the predictions are off by a factor of at least 5, and a line or a "
     "power law from prediction to measurement fits far better. On pairs left out of the fit, the "
     "error of the line must be at most 50 %, at most half the error of a single factor, and at "
-    "most half the error of a single constant. A fact, not a test. Caveats about errors are then "
-    "not checked.",
-    remedy="Convert both columns to one unit, and find the reason for the constant (an overhead "
-    "that one side leaves out). Before quoting errors after such a correction, fit the "
+    "most half the error of a single constant. No significance test is involved. Caveats about "
+    "errors are then not checked.",
+    remedy="Convert both columns to one unit, and find the reason for the constant (such as an "
+    "overhead that one side leaves out). Before quoting errors after such a correction, fit the "
     "line to other measurements.",
     needs_pairs=True,
     alone=True,
@@ -526,7 +526,7 @@ def affine(case: Case) -> Finding | None:
     message = (
         f"Predictions do not match the measurements (MAPE {percent(case.mape)}), but measured ≈ "
         f"{_formula(line)} (r = {line.correlation:.3f}). On pairs left out of the fit, this "
-        f"formula has a MAPE of {percent(line.after)}, a single factor "
+        f"formula has a MAPE of {percent(line.after)}; a single factor has "
         f"{percent(line.after_factor)}. Raw errors do not show the accuracy here"
     )
     slope = abs(line.slope) if line.form == "line" else 1.0

@@ -120,9 +120,9 @@ def _unweighted(errors: Floats) -> Floats:
     "either ratio is at least 1.25 times the usual one (the median of simulated samples of this "
     "size), and larger than in 95 % of these samples. The samples have Laplace errors or Student t "
     "errors (5 degrees of freedom); normal, logistic and moderate log-normal errors have lighter "
-    "tails. With that confidence, a share of at least (1 - confidence)^(1/n) of all cases lies "
-    "below the largest error, whatever the distribution. If pairs of a cluster have correlated "
-    "errors, n is the number of clusters, and the share is a share of the clusters.",
+    "tails. At a given confidence, at least a share (1 - confidence)^(1/n) of all cases lies below "
+    "the largest error, whatever the distribution. If pairs of a cluster have correlated errors, n "
+    "is the number of clusters, and the share is a share of the clusters.",
     remedy="Quote the largest error, or a quantile, beside the mean, and inspect the worst cases.",
 )
 def tail(case: Case) -> Finding | None:
@@ -200,7 +200,7 @@ def in_clusters(original: Caveat, key: str, groups: int, level: float) -> Caveat
     """
     share = tolerance_share(groups, level)
     before = _stay_below(original.evidence["share_below_max"], "independent cases", level)
-    after = _stay_below(share, f"{key}s like these {groups:,}, with all their cases,", level)
+    after = _stay_below(share, f"{key}s like these {groups:,} (all cases of each)", level)
     evidence = {**original.evidence, "cluster": key, "share_of_clusters_below_max": share}
     return Caveat(original.code, original.message.replace(before, after), evidence)
 
@@ -210,9 +210,8 @@ def in_clusters(original: Caveat, key: str, groups: int, level: float) -> Caveat
     "Most errors have one sign",
     scope="pairs",
     order=140,
-    why="Fires when at least 2 of 3 errors have one sign (twice as many as the other), and a "
-    "binomial test is significant. The benefit of a single factor is measured by leaving out "
-    "one pair at a time.",
+    why="Fires when at least 2 of 3 errors have the same sign and a binomial test is significant. "
+    "The benefit of a single factor is measured by leaving out one pair at a time.",
     remedy="If a factor helps, multiply predictions by a factor fitted on other measurements. If "
     "not, find what the errors have in common.",
 )
@@ -237,7 +236,7 @@ def one_sided(case: Case) -> Finding | None:
     }
     message = f"{max(high, low):,} of {case.n:,} predictions are too {side}; "
     if tried is None:
-        message += "single pairs would show whether one factor helps."
+        message += "only single pairs can show whether one factor would help."
     elif factor is None or after is None:
         message += "most are zero or negative, so no factor can correct them."
     elif case.mape - after >= WORTH_POINTS:
@@ -280,8 +279,8 @@ def small_quantities(case: Case) -> Finding | None:
     of_total = float(relative[smallest].sum() / relative.sum())
     message = (
         f"The smallest {plural(len(smallest), 'measurement')} make up {100 * of_error:.0f} % of "
-        f"the MAPE, but {percent(of_total)} of the total: MAPE {percent(case.mape)}, weighted by "
-        f"size {percent(weighted)}."
+        f"the MAPE, but only {percent(of_total)} of the total: MAPE {percent(case.mape)}, weighted "
+        f"by size {percent(weighted)}."
     )
     evidence = {
         "mape": case.mape,
@@ -301,7 +300,7 @@ def small_quantities(case: Case) -> Finding | None:
     order=180,
     why="APE cannot exceed 100 % for predictions that are too low. Fires when the mean error as a "
     "factor, max(p/m, m/p) - 1, is at least 1.25 times the MAPE (as if all predictions were 20 % "
-    "too low), or when a prediction is 0 or less. A fact, not a test.",
+    "too low), or when a prediction is 0 or less. No significance test is involved.",
     remedy="Compare predictors by the log-ratio of prediction to measurement.",
 )
 def asymmetric_error(case: Case) -> Finding | None:

@@ -133,9 +133,9 @@ def _surest(tried: list[_Tried]) -> tuple[float, _Tried]:
     "The tools were run on different configurations",
     scope="tools",
     order=250,
-    why="Fires when a tool has less than 90 % of all configurations in the table, or when its "
-    "MAPE on the common configurations differs from its MAPE on all its own configurations "
-    "by a factor of at least 1.25. A fact, not a test.",
+    why="Fires when a tool has less than 90 % of all configurations in the table, or when its MAPE "
+    "on the common configurations differs from its MAPE on all its own configurations by a factor "
+    "of at least 1.25. No significance test is involved.",
     remedy="Compare on the common configurations, and report the coverage as well.",
 )
 def coverage_differs(tools: Tools) -> Finding | None:
@@ -166,11 +166,11 @@ def coverage_differs(tools: Tools) -> Finding | None:
     else:
         disjoint = tools.disjoint()
         why = f" (nor is any value of {' or '.join(disjoint)})" if disjoint else ""
-        message += f"none is common to all{why}, so their metrics are not comparable."
+        message += f"no configuration is common to all{why}, so their metrics are not comparable."
     if tools.unmatched:
         message += (
-            f" Not used to match rows: {', '.join(tools.unmatched)} (a different constant in "
-            "each tool)."
+            f" Not used to match rows: {', '.join(tools.unmatched)} (constant within each tool, "
+            "different between tools)."
         )
     evidence = {
         "keys": list(tools.keys),
@@ -195,12 +195,12 @@ def _mean(tools: Tools, rows: Ints) -> float:
 
 @caveat(
     "simpsons-paradox",
-    "Better in every group, worse over all",
+    "Better in every group, worse overall",
     scope="tools",
     order=260,
-    why="Fires when a tool has the lower MAPE in every group of a key (device, model, mode, "
-    "kernel_class) that two tools share, and the higher one over these groups together. A fact, "
-    "not a test; it cannot happen when both have the same configurations.",
+    why="Fires when one of two tools has the lower MAPE in every group of a key (device, model, "
+    "mode, kernel_class) that both have, but the higher MAPE over these groups together. This "
+    "cannot happen when both have the same configurations. No significance test is involved.",
     remedy="Compare within groups, or by the mean over groups.",
 )
 def simpsons_paradox(tools: Tools) -> Finding | None:
@@ -221,8 +221,8 @@ def simpsons_paradox(tools: Tools) -> Finding | None:
             first, second = (tools.names[(a, b)[i]] for i in (better, worse))
             message = (
                 f"{first} has a lower MAPE than {second} in each of {len(shared)} groups of {key}, "
-                f"but a higher one over all ({percent(pooled[better])} against "
-                f"{percent(pooled[worse])}): the groups are mixed differently."
+                f"but a higher one overall ({percent(pooled[better])} against "
+                f"{percent(pooled[worse])}): the tools have different shares of the groups."
             )
             evidence = {
                 "key": key,
@@ -241,7 +241,7 @@ def simpsons_paradox(tools: Tools) -> Finding | None:
 
 @caveat(
     "under-over-asymmetry",
-    "The ranking depends on how predictions that are too low count",
+    "The ranking depends on how much low predictions are penalised",
     scope="tools",
     order=270,
     why="Fires when one tool has the lower MAPE and the other the lower mean factor, max(p/m, m/p) "
@@ -274,7 +274,7 @@ def ranking_asymmetry(tools: Tools) -> Finding | None:
     message = (
         f"{tools.names[a]} beats {tools.names[b]} by MAPE ({percent(figures[0])} against "
         f"{percent(figures[1])}), but loses by mean factor ({percent(figures[2])} against "
-        f"{percent(figures[3])}), which does not favour predictions that are too low."
+        f"{percent(figures[3])}), which, unlike MAPE, does not favour predictions that are too low."
     )
     names = ("mape_first", "mape_second", "symmetric_first", "symmetric_second")
     evidence = {
@@ -348,10 +348,10 @@ def relative_difference(first: float, second: float) -> RelativeDifference:
     "A relative difference has two values, one for each base",
     scope="tools",
     order=290,
-    why="Fires when the difference between the MAPEs of the two best tools, as a share of one and "
-    "as a share of the other, differs by at least one percentage point: 10 % below one is 11 % "
-    "above the other. Does not fire if one MAPE is at least twice the other, because that is "
-    "usually quoted as a factor. A fact, not a test.",
+    why="Fires when the relative difference between the MAPEs of the two best tools changes by at "
+    "least one percentage point with the base: 10 % below one is 11 % above the other. Does not "
+    "fire if one MAPE is at least twice the other, because that is usually quoted as a factor. No "
+    "significance test is involved.",
     remedy="Name the base, or quote both errors.",
 )
 def other_base(tools: Tools) -> Finding | None:
@@ -370,8 +370,8 @@ def other_base(tools: Tools) -> Finding | None:
         return None
     message = (
         f"{tools.names[best]}'s MAPE ({percent(figures[best])}) is {percent(-gap.of_first)} below "
-        f"{tools.names[other]}'s ({percent(figures[other])}), which is {percent(gap.of_second)} "
-        "above it: name the base."
+        f"{tools.names[other]}'s ({percent(figures[other])}); {tools.names[other]}'s is "
+        f"{percent(gap.of_second)} above {tools.names[best]}'s. Name the base."
     )
     evidence = {
         "best": tools.names[best],
@@ -386,10 +386,11 @@ def other_base(tools: Tools) -> Finding | None:
 
 @caveat(
     "level-mismatch",
-    "The tools are about different things",
+    "The tools predict different levels",
     scope="tools",
     order=230,
-    why="Fires between tools when their pairs are not at the same levels. A fact, not a test.",
+    why="Fires between tools when their pairs are not at the same levels. No significance test is "
+    "involved.",
     remedy="Rank only tools of the same level.",
 )
 def level_differs(tools: Tools) -> Finding | None:
@@ -402,8 +403,8 @@ def level_differs(tools: Tools) -> Finding | None:
     "The tools were compared with different references",
     scope="tools",
     order=240,
-    why="Fires between tools when their pairs (column `reference`) have different references. A "
-    "fact, not a test.",
+    why="Fires between tools when their pairs (column `reference`) have different references. No "
+    "significance test is involved.",
     remedy="Rank only tools with the same reference.",
 )
 def reference_differs(tools: Tools) -> Finding | None:
@@ -448,7 +449,8 @@ def _kinds_differ(
     "of tools by Holm's method), but the error of its total is at least 1.25 times the error of "
     "the other's total, on their common configurations. The message says if the difference between "
     "the totals could be chance.",
-    remedy="Rank at the level at which the tool is used, and compare with a constant prediction.",
+    remedy="Rank by the error that matters for your use, of single pairs or of the total, and "
+    "compare with a constant prediction.",
 )
 def ranking_by_total(tools: Tools) -> Finding | None:
     """Find two tools of which one is better pair by pair, and the other in the sum."""

@@ -325,7 +325,7 @@ def user_claim(
         raise InputError(f"a claim cannot have the metric {metric!r}. {known}")
     if aggregation is not None and metric != "error":
         raise InputError(
-            f"only errors have an aggregation: the metric {metric} does not, got {aggregation!r}. "
+            f"only errors have an aggregation: the metric {metric} has none, got {aggregation!r}. "
             "Leave the aggregation out."
         )
     figure = parse_printed(printed)

@@ -240,13 +240,13 @@ def _undecided(
     if word == "understated" and n < FEWEST_BELOW:
         return (
             f"{recomputed.format()} from {n:,} pairs is better than {claim.shown}, but {n:,} pairs "
-            f"may have missed rare errors: at least {FEWEST_BELOW} are needed."
+            f"may have missed rare large errors: at least {FEWEST_BELOW} are needed."
         )
     # Missing rare outliers make an interval of a correlation too high (docs/intervals.md).
     if word == "understated" and claim.kind == "correlation":
         return (
-            f"{label} {recomputed.format()} from {n:,} pairs: more than {claim.shown}, but a few "
-            "large errors that these pairs do not show could lower the correlation."
+            f"{label} {recomputed.format()} from {n:,} pairs is higher than {claim.shown}, but a "
+            "few large errors that these pairs do not show could lower the correlation."
         )
     if word == "consistent" or not _is_open(claim):
         return ""
@@ -471,7 +471,7 @@ def _sentence(
     if word == "consistent":
         if parse_printed(claim.printed).kind == "value":
             return f"{found}: {claim.shown} is within the interval."
-        return f"{found}: the interval reaches into {claim.shown}."
+        return f"{found}: the interval overlaps the claim {claim.shown}."
     side = "above" if recomputed.value > (claim.high or 0.0) else "below"
     times = "" if ratio is None else f", {ratio:.1f} times the claim"
     text = f"{found}: the whole interval is {side} {claim.shown}{times}."

@@ -282,25 +282,25 @@ STATEMENTS = (
     ),
     Statement(
         "fusion",
-        "Fused kernels err more.",
+        "Fused kernels have larger errors.",
         _SURVEY,
         factor="variant",
         level_a="base",
         level_b="fusion",
         quantity="ape_ratio",
         stated=1.0,
-        reading='"more": the geometric mean of APE fused over APE unfused exceeds 1',
+        reading='"more": the geometric mean of APE fused / APE unfused exceeds 1',
     ),
     Statement(
         "amd-training",
-        "AMD training errs more than inference.",
+        "On AMD devices, training has larger errors than inference.",
         _SURVEY,
         factor="mode",
         level_a="inference",
         level_b="training",
         quantity="ape_ratio",
         stated=1.0,
-        reading='"more": the geometric mean of APE in training over APE in inference exceeds 1',
+        reading='"more": the geometric mean of APE in training / APE in inference exceeds 1',
         where={"vendor": "AMD"},
     ),
 )
@@ -326,7 +326,7 @@ def judge(
     question = _question(table, statement)
     contrast = compare(table, question, level=level, rng=rng)
     if contrast is None:
-        return _undecided(statement, "no two configurations agree in everything else")
+        return _undecided(statement, "no two configurations differ in this factor alone")
     if statement.quantity == "share_doubled":
         estimate, evidence = _share_doubled(table, question, level=level)
     else:
@@ -428,13 +428,13 @@ def _verdict_word(estimate: Estimate, stated: float) -> VerdictWord:
 def _reason(statement: Statement, estimate: Estimate, contrast: Contrast) -> str:
     if statement.quantity == "share_doubled":
         text = (
-            f"APE at least doubled in {estimate.format()} of the pairs (read as: more than "
-            f"{format_fraction(statement.stated)}); on average it changed by a factor of "
+            f"APE at least doubled in {estimate.format()} of the pairs (statement read as: more "
+            f"than {format_fraction(statement.stated)}); on average it changed by a factor of "
             f"{contrast.effect.format()}"
         )
     else:
         text = (
-            f"APE changed by a factor of {estimate.format()} (read as: more than "
+            f"APE changed by a factor of {estimate.format()} (statement read as: more than "
             f"{format_number(statement.stated)})"
         )
     text += f"; {contrast.n_pairs} matched pairs"
@@ -553,8 +553,8 @@ def _table_of(pairs: Pairs, tool: str | None, factors: Sequence[str] | None) -> 
     if not chosen_factors:
         raise InputError(
             "no key of the table can be a factor: each is the device or the model, holds numbers, "
-            f"or has one value, missing values or over {MAX_LEVELS} values. To use numbers, name "
-            f"them: error_drivers(factors=[...]). Keys: {describe_names(pairs.keys)}"
+            f"has missing values, or has only one value or more than {MAX_LEVELS}. To use numbers, "
+            f"name them: error_drivers(factors=[...]). Keys: {describe_names(pairs.keys)}"
         )
     return Table(pairs, outcomes_of(pairs), chosen_factors, merged_devices(pairs))
 
@@ -567,7 +567,7 @@ def _data_caveats(table: Table) -> list[Caveat]:
             Caveat(
                 "errors-near-zero",
                 f"{outcomes.n_floored} of {table.pairs.n} errors are below {outcomes.floor:.2g} "
-                "(1 % of the median) and count as that in ratios.",
+                "(1 % of the median) and count as this value in ratios.",
                 {"n": outcomes.n_floored, "floor": outcomes.floor},
             )
         )
@@ -587,8 +587,8 @@ def _unmatched(factors: Sequence[str], contrasts: Sequence[Contrast]) -> list[Ca
     return [
         Caveat(
             "no-matched-configurations",
-            f"No two configurations differ in {factor} and agree in everything else: matching "
-            "cannot separate its effect from those of other keys.",
+            f"No two configurations differ in {factor} alone: matching cannot separate its effect "
+            "from the effects of other keys.",
             {"factor": factor},
         )
         for factor in factors

@@ -114,7 +114,7 @@ def check_level(level: float) -> None:
     if not MIN_LEVEL <= level < 1:
         raise InputError(
             f"level must be at least {MIN_LEVEL} and below 1, got {level}: below {MIN_LEVEL} the "
-            "cluster t interval is not known to reach its coverage. Use 0.95 or 0.99."
+            "cluster t interval is not known to reach its nominal coverage. Use 0.95 or 0.99."
         )
 
 

@@ -262,7 +262,7 @@ def regress(table: Table, *, level: float) -> tuple[Regression, ...]:
     n, k = x.shape
     if n <= k + 1:
         raise InputError(
-            f"a regression needs at least two rows more than terms, got {n} rows for {k} terms. "
+            f"a regression needs at least two more rows than terms, got {n} rows for {k} terms. "
             "Name fewer factors."
         )
     clusters = len(np.unique(groups)) if key else n
@@ -321,7 +321,7 @@ def _columns(
                 Caveat(
                     "model-not-adjusted",
                     f"{pairs.n} rows are too few to adjust for {len(models) + 1} models: effects "
-                    "may come from the models at each level.",
+                    "may be due to different models at each level.",
                     {"rows": pairs.n, "models": len(models) + 1},
                 ),
             )
@@ -394,9 +394,9 @@ def _few_clusters(clusters: int, key: str, df: int) -> Caveat:
     degrees = f"{df} degree{'' if df == 1 else 's'} of freedom"
     return Caveat(
         "few-clusters",
-        f"Only {clusters} independent {key}s: regression intervals tend to be too narrow below "
-        f"{FEW_CLUSTERS}. They use t with {degrees}; the matched contrasts are the primary "
-        "analysis.",
+        f"Only {clusters} independent {key}s: regression intervals tend to be too narrow with "
+        f"fewer than {FEW_CLUSTERS}. They use a t distribution with {degrees}; the matched "
+        "contrasts are the primary analysis.",
         {"clusters": clusters, "cluster_key": key, "df": df},
     )
 
@@ -439,9 +439,9 @@ def _fit_mixed(
         if ratio is None:
             return None, f"the variances between and within {key}s are not distinguishable"
         if ratio == 0:
-            return None, f"the variance between {key}s is zero given the factors"
+            return None, f"the variance between {key}s is zero after accounting for the factors"
         if math.isinf(ratio):
-            return None, f"the variance within {key}s is zero given the factors"
+            return None, f"the variance within {key}s is zero after accounting for the factors"
         # From its default starting value, the last bit of a sum decides whether the search fails.
         start = np.array([math.sqrt(ratio)])
         mixed = sm.MixedLM(y, x, groups=groups).fit(start_params=start, reml=True)

@@ -235,8 +235,8 @@ def _what_differs(history: History, cell: NDArray[np.int64]) -> tuple[str, ...]:
     if not differ:
         return ()
     return (
-        f"repeats of one series and version differ in {describe_names(differ)}: if that changes "
-        "the result, their scatter is more than noise",
+        f"repeats of one series and version differ in {describe_names(differ)}: if this changes "
+        "the result, the scatter of the repeats is more than noise",
     )
 
 
@@ -344,7 +344,7 @@ def _variance_components(
     share = float(variance_between / (variance_between + ms_within))
     known = f"F on {df_between.sum():.0f} and {df_within.sum():.0f} degrees of freedom"
     if p >= _POOLING_P:
-        note = f"repeats scatter as little between dates as on one date ({known}, p = {p:.2g})"
+        note = f"repeats scatter no more between dates than on one date ({known}, p = {p:.2g})"
         return BetweenDates(None, np.zeros(n_series), share, (note,))
     with np.errstate(invalid="ignore"):
         variance = between / df_between / (n0 * share + 1 - share)

@@ -531,5 +531,5 @@ def check_steps(panel: Panel) -> None:
     """Refuse a panel in which no series has a second version."""
     if not (np.diff(panel.starts) > 1).any():
         raise InputError(
-            "no series has two versions. Validate the same units under another version."
+            "no series has two versions. Validate the same series under another version."
         )

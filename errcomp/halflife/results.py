@@ -214,7 +214,7 @@ class _NotSearched(Part):
         refused = _COUNTS.read(field.at("not_searched"))
         searched = field.at("n_series").value - sum(refused.values())
         if searched < 0:
-            field.at("not_searched").refuse("at most the number of series in all")
+            field.at("not_searched").refuse("at most the total number of series")
         # Only the reason of a refusal is known: series with the same reason share an entry.
         kinds = {**refused, "": searched}
         steps = {why: Absent("the steps of single series", _REMEDY, refused=why) for why in kinds}
@@ -324,7 +324,7 @@ class _GroupsWithRows(Part):
         for group in groups:
             mine = [(row, estimate) for row, estimate in rows if row.key == group.key]
             if not mine:
-                field.at("rows").refuse(f"rows of every group, {group.key} among them")
+                field.at("rows").refuse(f"rows of every group, including {group.key}")
             estimates = tuple(estimate for _, estimate in mine)
             whole.append(replace(group, estimates=estimates, steps=mine[0][0].steps))
         return {"groups": tuple(whole)}

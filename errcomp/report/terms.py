@@ -249,8 +249,8 @@ _CONCEPTS = (
     ),
     Term(
         "CR2",
-        "Standard error of clustered data that is corrected for having few clusters; Bell and "
-        "McCaffrey's degrees of freedom go with it.",
+        "Standard error for clustered data, corrected for a small number of clusters; used with "
+        "Bell and McCaffrey's degrees of freedom.",
         UNCERTAINTY,
         INTERVALS,
         r"\bcr2\b|\bmccaffrey\b",
@@ -285,7 +285,7 @@ _CONCEPTS = (
     ),
     Term(
         "Permutation test",
-        "Compares a result with those after shuffling the labels at random.",
+        "Compares a result with the results after shuffling the labels at random.",
         UNCERTAINTY,
         CAVEATS,
         r"\bpermutation",
@@ -306,7 +306,8 @@ _CONCEPTS = (
     ),
     Term(
         "Assumption",
-        "Assumed correlation of the errors of a run's kernels; it decides how much they cancel.",
+        "Assumed correlation of the errors of a run's kernels; it decides how much these errors "
+        "cancel.",
         RUNS,
         PROPAGATION,
     ),
@@ -382,7 +383,8 @@ _CONCEPTS = (
     ),
     Term(
         "Leave-model-out",
-        "Each model (leave-device-out: each device) is left out of the fit once, then predicted.",
+        "Each model is left out of the fit once, then predicted; leave-device-out does the same "
+        "for devices.",
         RUNS,
         f"{CALIBRATION}#evaluate",
         r"\bleave-\w+(?:-and-\w+)?-out\b|\bheld[- ]out\b|\bleft out in turn\b",
@@ -402,8 +404,8 @@ _CONCEPTS = (
     ),
     Term(
         "Exchangeable",
-        "Cases whose order does not matter: the new case could be any of the old ones; a new "
-        "device is not exchangeable with runs on known devices.",
+        "Cases in an order that carries no information, so that a new case is as likely as any "
+        "old one to be the largest; a new device is not exchangeable with runs on known devices.",
         BANDS,
         CALIBRATION,
         r"\bexchangeab",
@@ -425,8 +427,8 @@ _CONCEPTS = (
     ),
     Term(
         "Pinball loss",
-        "Score of a predicted quantile q: a value that is too low costs q times the distance, one "
-        "that is too high 1 − q times; lower is better.",
+        "Score of a predicted quantile q: a value that is too low costs q times the distance, a "
+        "value that is too high costs 1 − q times the distance; lower is better.",
         BANDS,
         CALIBRATION,
         r"\bpinball\b",
@@ -441,14 +443,14 @@ _CONCEPTS = (
     ),
     Term(
         "Log score",
-        "Logarithm of the probability that a model gave to what happened; higher is better.",
+        "Logarithm of the probability that a model gave to the observed outcome; higher is better.",
         BANDS,
         HALF_LIFE,
     ),
     Term(
         "Most confident 80 %",
-        "The 80 % of the runs with the narrowest bands; a model that knows where it is right has "
-        "smaller errors there.",
+        "The runs with the narrowest bands, 80 % of all runs; if the bands are informative, the "
+        "errors of these runs are smaller.",
         BANDS,
         f"{CALIBRATION}#evaluate",
         r"\bmost confident\b",
@@ -476,7 +478,7 @@ _CONCEPTS = (
     ),
     Term(
         "Possibly still valid",
-        "Series whose error has not exceeded its limit by more than noise explains at any release.",
+        "Series whose error has at no release exceeded its limit by more than noise explains.",
         TIME,
         HALF_LIFE,
     ),
@@ -496,7 +498,7 @@ _CONCEPTS = (
     Term(
         "Drift",
         "Many small changes that add up, as in a random walk; a variogram shows how far errors "
-        "drift apart with the number of releases between them.",
+        "drift apart as the number of releases between them grows.",
         TIME,
         HALF_LIFE,
         r"\bdrifts?\b|\bvariogram\b",
@@ -517,7 +519,7 @@ _CONCEPTS = (
     ),
     Term(
         "As measured",
-        "Of errors: without allowing for noise in the measurements.",
+        "Errors as measured do not allow for noise in the measurements.",
         TIME,
         HALF_LIFE,
     ),

@@ -210,7 +210,7 @@ class Summary(Shown, Document):
     def _agree(self, field: Field) -> None:
         """Refuse rows without the grouping keys, and means of other metrics."""
         if self.macro is not None and set(self.macro) != set(field.at("units").object()):
-            field.at("macro").refuse("a mean of each metric in units")
+            field.at("macro").refuse("the means of exactly the metrics in units")
         for row, place in zip(self.rows, field.at("rows").items(), strict=True):
             for name in set(self.by) - set(row.key):
                 place.at(name)
@@ -386,7 +386,7 @@ def _of_sums(
     if ask is not None and not (clusters and given) and ask.method not in METHODS:
         raise InputError(
             f"method {ask.method!r} resamples single pairs, but these stay in {pairs.engine}. Use "
-            f"one of: {', '.join(METHODS)}; name clusters; or collect the table first."
+            f"one of: {', '.join(METHODS)}. Or name clusters, or collect the table first."
         )
     sums = sums_for(figures, intervals=ask is not None)
     pairs.check_columns((*by, *clusters))

@@ -90,7 +90,7 @@ def _table(summary: Summary, title: str) -> Table:
         macro = ", ".join(
             f"{figure(n).label} {_format(n, value)}" for n, value in summary.macro.items()
         )
-        notes.append(f"Mean over the {len(summary.rows)} groups (each weighs the same): {macro}")
+        notes.append(f"Mean over the {len(summary.rows)} groups (with equal weights): {macro}")
     reasons: dict[str, dict[str, None]] = {}
     for row in rows:
         for name, found in row.figures.items():

@@ -29,11 +29,11 @@ Zeros = Literal["raise", "exclude"]
 
 #: Remedy for measurements that are not positive.
 NOT_POSITIVE_REMEDY = (
-    'Exclude such rows with zeros="exclude" (--zeros exclude; they are counted), or fix the '
+    'Exclude such rows with zeros="exclude" (--zeros exclude; the result counts them), or fix the '
     "measurement."
 )
 _NOT_FINITE_REMEDY = (
-    "Remove such rows, or give them a status (a failed prediction is a row with a status, not a "
+    "Remove such rows, or give them a status (a failed prediction has a status instead of a "
     "number)."
 )
 #: Values of a status that mean success, in lower case.

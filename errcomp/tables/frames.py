@@ -124,7 +124,7 @@ def _from_mapping(columns: Mapping[Any, Any]) -> pl.DataFrame:
     except refused as error:
         lengths = ", ".join(f"{n} {len(v)}" for n, v in data.items() if isinstance(v, pl.Series))
         raise InputError(
-            f"columns must have the same length, got {lengths}. Give each one value per row."
+            f"columns must have the same length, got {lengths}. Give each column one value per row."
         ) from error
 
 

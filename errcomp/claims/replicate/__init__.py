@@ -21,7 +21,7 @@ __all__ = ["STATUSES", "TITLES", "Cell", "Replication", "Status", "replicate_sur
 TITLES: Mapping[str, str] = {
     "tools": "Table 2: accuracies that tools claim",
     "table3_suite": "Table 3: the suite of scenarios",
-    "table4_accuracy": "Table 4: published accuracy and the survey's own",
+    "table4_accuracy": "Table 4: published accuracy and the survey's result",
     "table6_neusight": "Table 6: NeuSight by device and mode",
     "table7_astrasim": "Table 7: ASTRA-sim",
     "table8_vidur": "Table 8: VIDUR",
@@ -74,8 +74,7 @@ def replicate_survey(
     >>> cell.printed, cell.status
     ('14.08%', 'reproduced under another rule')
     >>> cell.rule
-    'mean of APEs, each rounded to two decimals of a per cent before averaging, fused with unfused \
-configurations pooled (11)'
+    'mean of APEs, each first rounded to 0.01 %, fused with unfused configurations pooled (11)'
     """
     from errcomp import datasets
 

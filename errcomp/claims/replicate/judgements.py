@@ -122,7 +122,10 @@ def _best_accuracy(source: Source, cell: PrintedCell) -> Cell:
     if cell.row != "NeuSight":
         return _claim(source, cell)
     mean = 100 * AGGREGATIONS["mean APE"](source.neusight)
-    note = f"The best group, as the caption says; all configurations together have {mean:.2f} %."
+    note = (
+        "The error of the best group, as the caption says. All configurations together have an "
+        f"error of {mean:.2f} %."
+    )
     return judge(cell, group_extremes(source.neusight, min), note)
 
 
@@ -267,15 +270,15 @@ def table9_totals(source: Source) -> Iterator[Cell]:
             yield judge(
                 cell,
                 _headline(source, n),
-                "No printed count gives the half that the headline states.",
+                "The headline states one half; none of the printed counts gives one half.",
             )
         else:
             yield judge(cell, _of_suite(source, cell, n), _BOUNDS)
 
 
 _BOUNDS = (
-    "Table 9 says how many scenarios a tool covers, not which. So a count over several tools may "
-    "have only bounds."
+    "Table 9 says how many scenarios a tool covers, not which. For a count over several tools, "
+    "only bounds may therefore be known."
 )
 
 
@@ -314,7 +317,7 @@ def _of_suite(source: Source, cell: PrintedCell, n: int) -> list[Candidate]:
     if at_most_one and scale == n:
         count = source.number(_TOTALS, "at most one tool, scenarios", "suite")
         candidates.append(
-            Candidate(f"the printed count, itself not reproduced, over {n}", count / scale)
+            Candidate(f"the printed count (itself not reproduced), divided by {n}", count / scale)
         )
     return candidates
 
@@ -327,10 +330,15 @@ def _headline(source: Source, n: int) -> list[Candidate]:
         for way, bounds in ((w, _covered(source, letters, 1)) for letters, w in _WAYS.items())
     ]
     return [
-        Candidate(f"T4, I5 and D1, which the sentence names, over {n}", named, stated=True),
+        Candidate(
+            f"scenarios of T4, I5 and D1, which the sentence names, divided by {n}",
+            named,
+            stated=True,
+        ),
         *(
             Candidate(
-                f"scenarios without a tool over {n}, {way}", low if low == high else (low, high)
+                f"scenarios without a tool, divided by {n}; {way}",
+                low if low == high else (low, high),
             )
             for way, low, high in none
         ),

@@ -43,7 +43,7 @@ def _mean_of_rounded(pairs: Pairs) -> float:
 #: Name and function of each aggregation, the most common first.
 AGGREGATIONS: Mapping[str, Callable[[Pairs], float]] = {
     "mean APE": lambda pairs: mape(predicted=pairs.predicted, measured=pairs.measured),
-    "mean of APEs, each rounded to two decimals of a per cent before averaging": _mean_of_rounded,
+    "mean of APEs, each first rounded to 0.01 %": _mean_of_rounded,
     "median APE": lambda pairs: median_ape(predicted=pairs.predicted, measured=pairs.measured),
     "geometric mean of APE": lambda pairs: gmape(
         predicted=pairs.predicted, measured=pairs.measured
@@ -169,8 +169,8 @@ def table6(source: Source) -> Iterator[Cell]:
         elif cell.column == "claimed":
             yield no_data(
                 cell,
-                "A claim, taken as printed. The survey does not say where NeuSight publishes it; "
-                "the audit checks its registry entry.",
+                "A claim, taken as printed. The survey does not say where NeuSight publishes this "
+                "claim; the audit checks the registry's entry for it.",
             )
         else:
             yield _verdict(cell, source)
@@ -180,15 +180,15 @@ def _verdict(cell: PrintedCell, source: Source) -> Cell:
     """Check the one verdict that has a rule: a mismatch is more than twice the claim."""
     survey = source.number(_TABLE6, cell.row, "survey")
     ratio = survey / source.number(_TABLE6, cell.row, "claimed")
-    note = f"Printed error over printed claim: {ratio:.2f}."
+    note = f"Printed error divided by printed claim: {ratio:.2f}."
     if (ratio > 2) != (cell.printed == "Mismatch"):
         raised = Candidate("more than twice the claim is a mismatch", ratio)
         return judge(cell, [raised], f"{note} The caption's rule gives the other verdict.")
     if cell.printed != "Mismatch":
         return no_data(
             cell,
-            f"{note} That is not a mismatch (more than twice the claim, by the caption). The "
-            "survey states no rule that separates Match from Close.",
+            f"{note} By the caption, only more than twice the claim is a mismatch. The survey "
+            "states no rule that separates Match from Close.",
         )
     return replace(
         no_data(cell, f"{note} Recomputed from the printed figures."),
@@ -206,7 +206,7 @@ def _group(pairs: Pairs, conditions: Mapping[str, object]) -> Pairs:
         wanted = ", ".join(f"{key} {value}" for key, value in conditions.items())
         raise InputError(
             f"{pairs.source}: no configuration with {wanted}. The replication needs the built-in "
-            "neusight dataset, or all of it rebuilt."
+            "neusight dataset, or a complete rebuild of it."
         )
     return part
 
@@ -238,10 +238,10 @@ def _gpu_types(source: Source) -> list[Candidate]:
     missing = sum(device in left_out for device in source.neusight.column("device"))
     return [
         Candidate("device types among all configurations", len(types), True),
-        Candidate("device types, with the forms of one chip counted once", len(chips)),
+        Candidate("device types, without counting SXM versions separately", len(chips)),
         Candidate(
-            f"device types listed in Table 6; without {' and '.join(left_out)}, whose {missing} "
-            "configurations are among the 146",
+            f"device types listed in Table 6, which leaves out {' and '.join(left_out)}; their "
+            f"{missing} configurations are among the 146",
             len(listed),
         ),
     ]
@@ -272,7 +272,7 @@ def _gap(source: Source) -> list[Candidate]:
     claim = source.number(_TABLE6, "H100, inference", "claimed")
     part = _group(source.neusight, {"device": "H100", "mode": "inference"})
     return [
-        Candidate(f"mean APE over the claim, {which}", _MEAN(chosen) / claim, stated=not i)
+        Candidate(f"mean APE divided by the claim, {which}", _MEAN(chosen) / claim, stated=not i)
         for i, (which, chosen) in enumerate(selections(part))
     ]
 
@@ -460,12 +460,13 @@ NEUSIGHT_RANGES: Mapping[tuple[str, str], tuple[_Rules, str]] = {
     ),
     ("model-level error range, low", "model-level error range, high"): (
         _model,
-        "This range and the kernel-level one are two parts of the same end-to-end column; neither "
-        "is a measurement at kernel level, so their difference is not a composition error.",
+        "This range and the kernel-level range come from two parts of the same end-to-end column; "
+        "neither is a measurement at kernel level, so their difference is not a composition error.",
     ),
     ("composition error, low", "composition error, high"): (
         _composition,
-        "A negative gap means that the operators, timed one by one, take longer than the whole.",
+        "A negative gap means that the operators, timed one by one, take longer than the whole "
+        "run.",
     ),
 }
 
@@ -502,7 +503,8 @@ def _claimed(level: str) -> tuple[list[Candidate], str]:
     everything = (min(low for _, (low, _) in known), max(high for _, (_, high) in known))
     candidates = [
         Candidate(
-            f"lowest to highest error that the surveyed tools of this level claim ({len(known)})",
+            f"lowest and highest error claimed by the surveyed tools of this level ({len(known)} "
+            "claims)",
             everything,
             stated=True,
         ),
@@ -541,7 +543,7 @@ def error_by_level(source: Source) -> Iterator[Cell]:
                 for claim, (start, end) in _claims_at(low.row)
                 if (low.value or 0) <= start and end <= (high.value or 0)
             ]
-            note += f" Claims within it: {', '.join(inside) or 'none'}."
+            note += f" Claims within the range: {', '.join(inside) or 'none'}."
             yield from judge_range(low, high, candidates, note)
 
 

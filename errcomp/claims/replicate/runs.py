@@ -7,7 +7,10 @@ from collections.abc import Iterator
 from errcomp.claims.replicate.judging import Candidate, Cell, PrintedCell, Source, judge, no_data
 from errcomp.readers.learned.survey import QUANTILE_RULES
 
-_PRINTED = "Computed from printed figures: it checks their consistency, not their truth."
+_PRINTED = (
+    "Computed from printed figures: this checks whether they are consistent, not whether they are "
+    "true."
+)
 _ALL_REDUCE = "All-Reduce, 8 NPUs 1 MB"
 _RING_STEPS = "2(N-1)/N"
 
@@ -50,7 +53,7 @@ def _overhead(source: Source, cell: PrintedCell) -> Cell:
     exposed = source.run("ASTRA-sim", _log(cell.row), "exposed communication")
     if exposed is not None:
         wall = source.need("ASTRA-sim", _log(cell.row), "wall time")
-        rule = "exposed communication over wall time, both from the log"
+        rule = "exposed communication divided by wall time, both from the log"
         return judge(cell, [Candidate(rule, exposed / wall, stated=True)])
     compute = source.need("ASTRA-sim", _log("ResNet-50, 8 GPUs"), "compute time")
     printed = source.number("table7_astrasim", cell.row, "cycles")
@@ -129,7 +132,7 @@ def _serving_note(source: Source, cell: PrintedCell) -> str:
 
 def _quantiles(source: Source, run: str, *, over: float = 1.0) -> list[Candidate]:
     """Return the P99 under every rule of numpy.quantile; its default is the implied rule."""
-    name = "P99 of the requests" if over == 1 else "P99 over mean of the requests"
+    name = "P99 of the requests" if over == 1 else "P99 divided by the mean of the requests"
     return [
         Candidate(
             f"{name}, quantile rule {rule!r}",
@@ -144,8 +147,8 @@ def _quantile_note(source: Source, run: str) -> str:
     values = [source.need("VIDUR", run, "P99 E2E latency", rule) for rule in QUANTILE_RULES]
     n = source.need("VIDUR", run, "requests", "count")
     return (
-        f"The largest few of {n:g} requests decide: the {len(values)} rules of numpy.quantile give "
-        f"{min(values):.3f} to {max(values):.3f} s."
+        f"Only the few largest of {n:g} requests determine the P99: the {len(values)} rules of "
+        f"numpy.quantile give {min(values):.3f} to {max(values):.3f} s."
     )
 
 
@@ -159,12 +162,17 @@ def _difference(source: Source) -> list[Candidate]:
     }
     vllm, sarathi = printed("vllm"), printed("sarathi")
     return [
-        Candidate("difference of the means over the mean of vLLM", below["vllm"], stated=True),
         Candidate(
-            "difference between the means, each first rounded as printed, over the mean of vLLM",
+            "difference of the means, divided by the mean of vLLM", below["vllm"], stated=True
+        ),
+        Candidate(
+            "difference between the means, each first rounded as printed, divided by the mean of "
+            "vLLM",
             1 - sarathi / vllm,
         ),
-        Candidate("other base: difference of the means over the mean of Sarathi", below["sarathi"]),
+        Candidate(
+            "other base: difference of the means, divided by the mean of Sarathi", below["sarathi"]
+        ),
         Candidate("other base, from the means rounded as printed", vllm / sarathi - 1),
     ]
 
@@ -229,9 +237,9 @@ def _example(source: Source) -> str:
     total = source.need("Timeloop", _EXAMPLE, "energy per MAC", "Total")
     conv1 = source.number(_TABLE, "MACs", "value")
     return (
-        f"The example of the design ({macs:,.0f} MACs, not {conv1:,.0f}) needs {total:.2f} fJ "
-        "per MAC, 5500 when rounded to two digits. Multiplied by the MACs of this layer, this "
-        f"is {1e-9 * total * conv1:.2f} uJ."
+        f"Timeloop's example for this design ({macs:,.0f} MACs, not {conv1:,.0f}) needs "
+        f"{total:.2f} fJ per MAC, 5500 when rounded to two digits. Multiplied by the MACs of this "
+        f"layer, this is {1e-9 * total * conv1:.2f} uJ."
     )
 
 

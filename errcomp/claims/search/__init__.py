@@ -362,7 +362,7 @@ def _read(figures: Mapping[str, str | float]) -> dict[str, Printed]:
         raise InputError('no figure to search for. Give tool and figure, e.g. {"neusight": "2.3%"}')
     for name, text in figures.items():
         if not isinstance(text, str | int | float):
-            raise InputError(f'figure of {name!r} must be a text such as "2.3%", got {text!r}')
+            raise InputError(f'figure of {name!r} must be text such as "2.3%", got {text!r}')
     printed = {name: parse_printed(text) for name, text in figures.items()}
     for name, figure in printed.items():
         if figure.high <= 0 or (figure.low if figure.value is None else figure.value) < 0:
@@ -487,9 +487,10 @@ def _searched(
         "combinations": subsets * len(table.rules),
         "complete": all(f.complete for f in factors),
         "bounds": {f.name: f.listed for f in factors if not f.complete},
-        "null": "unrelated figures with as many digits as the published ones, and as near to those "
-        f"of the whole table (within a factor of {NEAREST:g} to {FACTOR:g}, independent of each "
-        "other or together: the case with the most matches); many subsets are sampled",
+        "null": "unrelated figures with as many digits as the published ones and as close to the "
+        f"figures of the whole table (within a factor of {NEAREST:g} to {FACTOR:g}), drawn "
+        "independently or together, whichever gives more matches; where subsets are many, a sample "
+        "of them is counted",
         "seed": seed,
     }
 

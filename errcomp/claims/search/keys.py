@@ -326,7 +326,9 @@ def join(pairs: Pairs, names: Sequence[str], tool_key: str) -> Configurations:
     ignored = quantities(columns, rows)
     for name, values in columns.items():
         if len(names) > 1 and cannot_match(name, [[values[i] for i in part] for part in rows]):
-            ignored.setdefault(name, "a different constant in each tool: cannot match rows")
+            ignored.setdefault(
+                name, "constant within each tool, different between tools: cannot match rows"
+            )
     left_out: dict[str, int] = {}
     if len(names) > 1:
         rows, left_out = _match(pairs, names, rows, columns, set(ignored))

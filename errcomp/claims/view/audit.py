@@ -53,7 +53,9 @@ __all__ = [
 #: What the sign † means.
 REPORTED = "Attributed to the tool by the survey, without a source"
 #: Said where no key could divide the pairs into clusters.
-INDEPENDENT = "Every pair counts as independent, because no key says which have correlated errors."
+INDEPENDENT = (
+    "Every pair counts as independent, because no key says which pairs have correlated errors."
+)
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _TONES: Mapping[str, Tone] = {
     "consistent": "plain",
@@ -91,9 +93,11 @@ def audit_view(audit: Audit, pairs: Pairs | None = None) -> Report:
     notes += unchecked(audit) + stayed(audit)
     notes += [f"Not used: {not_used(dropped)}." for dropped in audit.dropped]
     if audit.others:
-        notes.append(f"Also in the table, audited with --tool NAME: {', '.join(audit.others)}.")
+        notes.append(
+            f"Other tools in the table, to audit with --tool NAME: {', '.join(audit.others)}."
+        )
     return Report(
-        title=f"Does the claimed accuracy hold? {subject(audit, 'The table given')}",
+        title=f"Does the claimed accuracy hold? {subject(audit, 'The given table')}",
         line=_line(audit),
         verdicts=_verdicts(audit),
         advice=_overall_advice(audit),
@@ -141,7 +145,7 @@ def _groups(audit: Audit) -> Table:
         Column("Caveat", lambda row: "".join(letters[c.code] for c in row.caveats), on="text"),
         Column("Caveats", lambda row: row, _CAVEATS, on="page"),
     ]
-    title = f"Claimed and recomputed accuracy: {subject(audit, 'the table given')}"
+    title = f"Claimed and recomputed accuracy: {subject(audit, 'the given table')}"
     return Table(title, columns, rows, _notes(audit, rows, letters))
 
 
@@ -282,7 +286,7 @@ def _notes(result: Audit, shown: Sequence[AuditRow], letters: Mapping[str, str])
         notes += listing("Comparing these tools:", (c.message for c in result.caveats), on="text")
     notes += [Note(f"Not used: {not_used(dropped)}", on="text") for dropped in result.dropped]
     if result.others:
-        others = f"Also in the table, audited with --tool NAME: {', '.join(result.others)}"
+        others = f"Other tools in the table, to audit with --tool NAME: {', '.join(result.others)}"
         notes.append(Note(others, apart=True, on="text"))
     return notes
 
@@ -380,8 +384,8 @@ def _undecided_notes(result: Audit) -> list[str]:
     )
     if named:
         notes.append(
-            f"{', '.join(named)}: compared with the mean, as the name MAPE says. The source does "
-            "not say which average it used; another average of the same pairs is consistent "
+            f"{', '.join(named)}: compared with the mean, as the name MAPE implies. The source "
+            "does not say which average it used; another average of the same pairs is consistent "
             "with the claim."
         )
     for row in result.rows:
@@ -549,7 +553,8 @@ def _figures(audit: Audit, pairs: Pairs | None) -> list[Figure]:
     figures += [
         Figure(
             "predicted",
-            "Every pair. On the line a prediction is exact; a band holds pairs within its limit.",
+            "Every pair. Predictions on the line are exact; each band contains the pairs within "
+            "its limit.",
             lambda: _drawing().predicted_against_measured(own),
         ),
         Figure(
@@ -564,7 +569,7 @@ def _figures(audit: Audit, pairs: Pairs | None) -> list[Figure]:
         ),
     ]
     if by:
-        caption = f"The errors of each {by[0]}: every point is a pair."
+        caption = f"The errors of each {by[0]}: each point is one pair."
         figures.append(Figure("groups", caption, lambda: _drawing().by_group(own, by=by[:1])))
     rows = "tool" if len(pairs.tools) > 1 else "device"
     if {rows, "model"} <= set(pairs.keys):

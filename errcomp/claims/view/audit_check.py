@@ -93,7 +93,7 @@ def report_audit(
     failed = [claim for claim in judged if claim.word in fail_on]
     words = Counter(claim.word for claim in judged)
     verdict = _sentence(judged, failed)
-    heading = title or f"Accuracy audit: {result.source or 'the table given'}"
+    heading = title or f"Accuracy audit: {result.source or 'the given table'}"
     lines = [
         *head(heading, verdict),
         *_table(result, judged),
@@ -247,7 +247,7 @@ def _undecided(judged: Sequence[_Judged]) -> list[str]:
                 "--aggregation mean (or another)."
             )
         elif figure is not None and figure.low is None:
-            text = "Measure more configurations: too few for an interval."
+            text = "Measure more configurations: there are too few for an interval."
         else:
             text = claim.verdict.reason
         remedy.setdefault(text, []).append(claim.name)

@@ -303,7 +303,7 @@ def _notes(full: _Cells, cells: _Cells, table: Pairs, rows: str, columns: str) -
         notes[0] += f"; ×: {_text.count(failed, 'prediction')} that failed"
     unplaced = sum(d.n for d in table.dropped if "status" in d.reason) - failed
     if unplaced > 0:
-        notes.append(f"{_text.count(unplaced, 'failure')} without a cell")
+        notes.append(f"{_text.count(unplaced, 'failure')} not in any cell")
     for name, many, some in (
         (rows, full.rows, cells.rows),
         (columns, full.columns, cells.columns),

@@ -195,7 +195,9 @@ def levels(result: Replication, ax: Axes | None = None) -> Axes:
     _style.name_axes(ax, x="error (%)")
     without = len(ends) - len(drawn)
     notes = ["recomputed from the claims of the surveyed tools, and for NeuSight from its pairs"]
-    notes += [f"not drawn: {without} more, without data or not an error"] if without else []
+    if without:
+        more = f"{without} more range{'s' if without > 1 else ''}"
+        notes.append(f"not drawn: {more}, without data or not of errors")
     _style.heading(ax, "Error by level: printed and recomputed ranges", notes, room=_keys(ax))
     return ax
 

@@ -35,7 +35,7 @@ _COLUMNS = {
     "status": ", ".join(STATUSES),
     "decimals": "decimals of the printed figure",
     "rule": "the rule that `recomputed` follows",
-    "note": "why, and what a reader should know",
+    "note": "reason for the status, and remarks",
 }
 
 
@@ -154,8 +154,8 @@ def _index(
     summary = ", ".join(f"{counts[status]} {status}" for status in STATUSES)
     yield from (_HEADING, "")
     yield f"{sum(counts.values())} printed cells: {summary}."
-    yield from ("", "A cell is reproduced if it prints the same under the rule that the survey")
-    yield "states or implies. The tables name the rule of every other cell. No cell is left out."
+    yield from ("", "A cell is reproduced if the rule that the survey states or implies gives the")
+    yield "printed figure. The tables name the rule of every other cell. No cell is left out."
     yield from ("", "## Tables", "")
     yield from _grid(["Table", "Files"], _linked(tables, _SUFFIXES))
     yield from ("", "## Figures", "")

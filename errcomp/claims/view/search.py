@@ -29,7 +29,7 @@ _CHANCE = Form(lambda expected: Cell(format_chance(expected), expected), right=T
 def search_view(result: SearchResult) -> Report:
     """Return the matches, the least likely by chance first, and the conclusion."""
     table = _table(result)
-    caption = "Number of equally simple matches that an unrelated figure would have by chance."
+    caption = "Number of matches at least as simple that an unrelated figure would have by chance."
     draw = partial(matches, result)
     first = [match.description for match in result.matches[:1]]
     return Report(
@@ -52,13 +52,13 @@ def _table(result: SearchResult) -> Table:
     published = ", ".join(f"{t} {f.text}".strip() for t, f in result.figures.items())
     notes = [
         result.conclusion,
-        "By chance: average number of combinations (subset and rule) this simple that would match "
-        "random figures, if these are as close to the values of the whole table as the published "
-        "ones.",
+        "By chance: how many combinations of subset and rule, at least this simple, would match "
+        "random figures on average. The random figures are as close to the values of the whole "
+        "table as the published ones.",
         *_left_out(result),
     ]
     return Table(
-        f"What reproduces {published} in {result.source or 'the table'}",
+        f"Subsets and rules that reproduce {published} in {result.source or 'the table'}",
         columns,
         result.matches,
         notes,
@@ -141,7 +141,7 @@ def matches(found: SearchResult, ax: Axes | None = None) -> Axes:
     return forest(
         ax,
         rows,
-        title=f"What reproduces {published}",
+        title=f"Subsets and rules that reproduce {published}",
         notes=["filled: a coincidence is unlikely"],
         x="matches expected by chance",
         beside="subset and rule",

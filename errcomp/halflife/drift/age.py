@@ -147,7 +147,7 @@ def drift_by_age(
     if not single.any():
         raise InputError(
             f"drift per release is unknown: all {len(step):,} differences span several releases. "
-            "Validate the same units under neighbouring releases."
+            "Validate the same series under successive releases."
         )
     longer = panel.version[step] - born[series[step]]
     longer, step = longer[~single], step[single]
@@ -202,8 +202,9 @@ def _first_versions(
     if len(late):
         i = int(late[0])
         raise InputError(
-            f"first must not be after a row of the series, got {given[i]} for {panel.names[i]!r}, "
-            f"which has a row at {earliest[i]} ({describe_rows(late.tolist(), word='position')})."
+            f"first must not be after the first row of a series, got {given[i]} for "
+            f"{panel.names[i]!r}, whose first row is at {earliest[i]} "
+            f"({describe_rows(late.tolist(), word='position')})."
         )
     return given.astype(np.int64)
 

@@ -343,9 +343,9 @@ def _without_drift(
         None,
         None,
         None,
-        f"no drift exceeds the noise in {fit.steps.releases} releases, but that many releases may "
-        f"have up to {-np.log(tail):.1f} steps of {_LARGEST_STEP:.0f} times the calibrated error: "
-        "the half-life may be below one release.",
+        f"no drift exceeds the noise in {fit.steps.releases} releases, but so few releases do not "
+        f"rule out up to {-np.log(tail):.1f} steps of {_LARGEST_STEP:.0f} times the calibrated "
+        "error: the half-life may be below one release.",
     )
 
 
@@ -393,8 +393,9 @@ def _censored(panel: Panel, drift: float) -> float:
 def _assumptions(fit: Fit, *, drift: bool) -> tuple[str, ...]:
     assumptions = [
         "Early and late releases change errors equally (stationary increments).",
-        "Clusters change independently, except for the effect that a release has on all.",
-        "Drift and the error at calibration are independent, and the latter is known.",
+        "Clusters change independently, except for the effect that a release has on all of them.",
+        "Drift and the error at calibration are independent, and the error at calibration is "
+        "known.",
     ]
     if not drift:
         assumptions.append(

@@ -363,7 +363,7 @@ def maximum(units: Units, law: Law) -> Maximum | str:
         )
     if units.n_clusters == 1 < units.n:
         return (
-            f"the {units.n} units are one cluster: shared changes cannot be distinguished from "
+            f"the {units.n} units form one cluster: shared changes cannot be distinguished from "
             "chance."
         )
     ends = ends_of(units, law)

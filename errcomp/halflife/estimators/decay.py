@@ -208,7 +208,7 @@ def _ends(when: Floats, excess: Floats) -> tuple[Floats, Floats]:
 _FORMS = ("linear", "saturating", *RIVALS)
 _ASSUMPTIONS = (
     "The error follows a line or saturates exponentially, with independent deviations.",
-    "It keeps drifting in the same direction.",
+    "The error keeps drifting in the same direction.",
 )
 
 

@@ -64,7 +64,9 @@ _COLUMNS = (
 AT_START = "clearly beyond the threshold at its first version"
 #: Why a series has no time of expiry: its noise hides it.
 TOO_NOISY = "noise too large for the threshold: no row is clearly valid"
-_PERSISTS = "A series does not expire and return between two successive rows or within the noise."
+_PERSISTS = (
+    "A series does not expire and recover unseen, between two successive rows or within the noise."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -374,7 +376,8 @@ def _assumptions(
         )
         if panel.frozen_at_first:
             assumptions.append(
-                "The noise of the first measurement is in every later error, and is allowed for."
+                "The noise of the first measurement is part of every later error; the method "
+                "allows for it."
             )
     return tuple(assumptions)
 

@@ -34,7 +34,7 @@ from errcomp.results import format_number
 __all__ = ["half_lives_by", "half_lives_of", "survival_half_lives"]
 
 #: Why series of a single cluster have no interval.
-ONE_CLUSTER = "the {} series are one cluster: shared changes cannot be distinguished from chance."
+ONE_CLUSTER = "the {} series form one cluster: shared changes cannot be distinguished from chance."
 _UNKNOWN = Bounded(math.nan, 0.0, math.inf, 0.0)
 _HAPPENED = "Conditional on the observed releases; another history would differ."
 _LOOKED_AT = "The times of validation of a series do not depend on when it expires."

@@ -68,7 +68,7 @@ class Question:
 def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
     """Forecast from the share of series that stayed within the promise, or say why not."""
     if expiry.n_panel == 1:
-        return "a survival curve needs several series, and there is one."
+        return "a survival curve needs several series, and there is only one."
     if not expiry.n:
         return "no series was clearly within its promise when calibrated."
     clusters = len(np.unique(expiry.cluster))
@@ -93,9 +93,10 @@ def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
         level=asked.level,
     )
     assumptions = [
-        "The model is within its promise when calibrated, and is like the models of the series.",
+        "The model is within its promise when calibrated, and is similar to the models in the "
+        "history.",
         "Future releases are like past ones.",
-        "A model that leaves its promise never counts as valid again.",
+        "A model whose error exceeds the promise never counts as valid again.",
     ]
     if left_out := len(expiry.at_start) + len(expiry.too_noisy):
         assumptions.append(
@@ -104,7 +105,7 @@ def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
         )
     if late is not early:
         assumptions.append(
-            "The probability is that of the errors as measured; noise makes it too low. The "
+            "The probability applies to the errors as measured; noise makes it too low. The "
             "interval allows for noise."
         )
     return replace(forecast, assumptions=tuple(assumptions))
@@ -119,7 +120,7 @@ def by_drift(asked: Question, fit: Fit) -> Forecast | str:
     if has_rare_steps(fit):
         return (
             "drift is dominated by a few large steps. A normal law would be too optimistic at "
-            "first and too pessimistic later. Use the method steps or survival."
+            "first and too pessimistic later. Use the method 'steps' or 'survival'."
         )
     v, v_low, v_high = _drift(fit, asked)
 
@@ -135,8 +136,8 @@ def by_drift(asked: Question, fit: Fit) -> Forecast | str:
         level=asked.level,
         assumptions=(
             "Drift is normal: the sum of many small changes, not a few steps.",
-            "It continues: early and late releases change errors equally.",
-            "A model that left its promise and came back counts as within.",
+            "Drift continues: early and late releases change errors equally.",
+            "A model whose error exceeded the promise but fell below it again counts as within it.",
             *((_SPREAD,) if asked.spread else ()),
             *(() if fit.noise.known else ("Without repeats, noise counts as drift.",)),
         ),
@@ -191,8 +192,8 @@ def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | st
         return f"noise hides steps as large as the promise: the smallest detectable is {least}."
     if fit.law is not None and not has_rare_steps(fit):
         return (
-            "drift is many small changes, not a few steps, so the detected steps are not real. Use "
-            "the method drift or survival."
+            "drift consists of many small changes, not a few steps, so the detected steps are not "
+            "real. Use the method 'drift' or 'survival'."
         )
     pooled = _Steps.of(asked, steps, seen)
     forecast = _by_clusters(asked, pooled) if pooled.shared else _by_series(asked, pooled)

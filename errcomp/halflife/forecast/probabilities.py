@@ -253,9 +253,10 @@ def forecast_survival(
         high=np.minimum(most, 1.0),
         level=level,
         assumptions=(
-            "The model is like those of the curve, and is within its promise today.",
+            "The model is similar to those behind the survival curve, and is within its promise "
+            "today.",
             "Future releases are like past ones.",
-            "A model that leaves its promise never counts as valid again.",
+            "A model whose error exceeds the promise never counts as valid again.",
         ),
     )
 
@@ -358,8 +359,8 @@ def date_after(today: date, months: float) -> date:
         return today + timedelta(days=round(positive(months, "months", zero=True) * DAYS_PER_MONTH))
     except OverflowError:
         raise InputError(
-            f"{months:g} months after {today} is beyond the calendar. Report the number of months "
-            "instead."
+            f"{months:g} months after {today} is after the last possible date (9999-12-31). Report "
+            "the number of months instead."
         ) from None
 
 
@@ -367,7 +368,7 @@ def date_after(today: date, months: float) -> date:
 STEPS_ASSUMED = (
     "Steps come at a constant rate, independently, with the observed sizes.",
     "Changes too small to be detected as steps are ignored.",
-    "A model that left its promise and came back counts as within.",
+    "A model whose error exceeded the promise but fell below it again counts as within it.",
 )
 
 
@@ -468,8 +469,8 @@ def forecast_drift(
         level=level,
         assumptions=(
             "Drift is normal: the sum of many small changes, not a few steps.",
-            "It follows the power law, also beyond the lags of the fit.",
-            "A model that left its promise and came back counts as within.",
+            "Drift follows the power law, also beyond the lags of the fit.",
+            "A model whose error exceeded the promise but fell below it again counts as within it.",
         ),
     )
 

@@ -205,7 +205,7 @@ class _GroupsWithRows(Part):
                 place.at("key").at(name)
             mine = [row for row in rows if row.key == of_group]
             if not mine:
-                field.at("rows").refuse(f"rows of every group, {of_group} among them")
+                field.at("rows").refuse(f"rows of every group, including {of_group}")
             told = {name: getattr(mine[0], name) for name in _OF_GROUP}
             answers, notes = tuple(row.answer for row in mine), _TEXTS.read(place.at("notes"))
             groups.append(GroupForecast(**told, answers=answers, notes=notes))

@@ -252,7 +252,7 @@ def _check_options(alpha: float, min_segment: int) -> None:
     if isinstance(min_segment, bool) or min_segment not in segments_tabulated():
         known = ", ".join(map(str, segments_tabulated()))
         raise InputError(
-            f"min_segment must be one of {known}, whose false-alarm rates are known, got "
+            f"min_segment must be one of {known} (their false-alarm rates are known), got "
             f"{min_segment!r}."
         )
 
@@ -265,7 +265,7 @@ def _checked(values: ArrayLike, sd: ArrayLike | None, df: float) -> tuple[Floats
     if (sd is None) != (df == 0):
         raise InputError(
             f"sd and df must be given together, got sd={'None' if sd is None else 'given'}, "
-            f"df={df:g}. df is the degrees of freedom of sd (inf if it is exact)."
+            f"df={df:g}. df is the degrees of freedom of sd (inf if sd is exact)."
         )
     if sd is None:
         return x, np.ones(len(x))

@@ -92,8 +92,8 @@ def by_series(
         firsts = rows[starts]
         if len(np.unique(machines[rows])) > 1:
             raise InputError(
-                f"series {str(names[where[firsts[0]]])!r} is on several machines. Make it a "
-                "separate series on each machine."
+                f"series {str(names[where[firsts[0]]])!r} was validated on several machines. Use a "
+                "separate series for each machine."
             )
         name, machine = str(names[where[firsts[0]]]), int(machines[firsts[0]])
         records.append((name, machine, versions[codes[firsts]], date[firsts], value))
@@ -326,7 +326,7 @@ def attribute_steps(
     >>> attribution.verdict, attribution.since, attribution.until
     ('environment', '2020-03-04', '2020-03-05')
     >>> attribution.reason
-    'versions validated before and after changed by 101 % of the step'
+    "versions validated before and after the step changed by 101 % of the step's size"
     """
     x = vector(value, "value")
     given = {"series": series, "version": version, "machine": machine}
@@ -467,7 +467,10 @@ def _verdict(
     text = ""
     if same is not None:
         share, low, high = same.of(step)
-        text = f"versions validated before and after changed by {100 * share:.0f} % of the step"
+        text = (
+            f"versions validated before and after the step changed by {100 * share:.0f} % of the "
+            "step's size"
+        )
         if low > 0 and share >= _MOST:
             return "environment", text
         if high < _MOST:
@@ -478,9 +481,11 @@ def _verdict(
         # A change would prove nothing, because other steps lie between.
         share = later.of(step)[0]
         return "software", (
-            f"versions validated again much later changed by {100 * share:.0f} % of the step"
+            f"versions validated again much later changed by {100 * share:.0f} % of the step's size"
         )
-    witnesses = f"{others.moved} of {others.near} other series changed under one version"
+    witnesses = (
+        f"{others.moved} of {others.near} other series changed although their version did not"
+    )
     if others.near >= _ENOUGH and others.moved >= _MOST * others.near:
         return "environment", witnesses
     if text:
@@ -490,7 +495,10 @@ def _verdict(
         return "cannot be told", "the step may lie between two validations of one version"
     calm = others.moved <= _FEW * others.near
     if others.across >= _ENOUGH and calm:
-        return "software", f"{witnesses}, {others.across} of them across the step"
+        return "software", (
+            f"{witnesses}; {others.across} of the {others.near} were validated before and after "
+            "the step"
+        )
     if calm and len(own) >= _ENOUGH and not (np.abs(own) > MOVED).any():
         return "software", f"{len(own)} re-runs of a version at other dates did not change"
     return "cannot be told", "no version was validated both before and after"

@@ -476,7 +476,7 @@ def _against_repeats(
     ):
         note = (
             f"Values scatter {ratio:.1f} times as much about their levels as repeats do. Repeats "
-            "miss a part of the noise, and some steps may be false alarms."
+            "miss part of the noise, and some steps may be false alarms."
         )
         comparisons[i] = ratio, () if alike else (note,)
     return comparisons

@@ -122,7 +122,7 @@ def compared(connection: sa.Connection) -> StoreCheck:
         if n != expected:
             what = f"{expected:,} rows were added, and {n:,} are there"
         elif digest != one.rows_sha256:
-            what = f"its {n:,} rows are not as they were written"
+            what = f"its {n:,} rows were changed after they were written"
         else:
             continue
         name = names.get(one.history_id, f"history {one.history_id}")

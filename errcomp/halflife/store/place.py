@@ -280,7 +280,7 @@ def _take_turn(connection: sa.Connection) -> None:
 
 _FILE = {
     "SQLITE_BUSY": "another process has been writing to it for {wait} seconds. Try again.",
-    "SQLITE_FULL": "the disk is full. Nothing was added; make room and add again.",
+    "SQLITE_FULL": "the disk is full. Nothing was added; free some space and add the rows again.",
     "SQLITE_READONLY": "the file or its folder is read-only. Make both writable, or copy the file.",
     "SQLITE_CANTOPEN": "cannot be opened. Check that the file and its folder can be {done}.",
     "SQLITE_PERM": "cannot be opened. Check that the file and its folder can be {done}.",
@@ -316,7 +316,7 @@ def _of_server(error: BaseException | None, done: str, *, unsure: bool) -> str:
     reason = reason or (
         "the database refuses the request ({text}). Check the database."
         if code
-        else "the server cannot be reached, refuses the connection or has gone ({text}). {kept}"
+        else "the server cannot be reached, refuses the connection or is gone ({text}). {kept}"
     )
     outcome = "Check the server and try again."
     if done == "written":

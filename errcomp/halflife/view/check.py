@@ -59,7 +59,7 @@ def check_view(check: ValidationCheck) -> Report:
             ("Number of this check", str(result.look)),
             (
                 "False-alarm rate of this check",
-                f"{result.level:.3g} of {result.alpha:g} for all checks together",
+                f"{result.level:.3g}, out of {result.alpha:g} for all checks together",
             ),
             ("Margin", format_fraction(_error(result.margin)) if result.margin else "none"),
         ],
@@ -97,9 +97,10 @@ def _moved(result: GateResult, notes: tuple[str, ...]) -> Table:
     worst = [x for x in result.detectable.tolist() if math.isfinite(x)]
     lines: list[Note | str] = [
         f"{_shown(result.outcome).upper()}. {_tally(result)}.",
-        f"This is check number {result.look} of this history. A series raises an alarm at "
-        f"p ≤ {format_number(result.level, 2)}, corrected for the number of series. Over all "
-        f"checks together, the probability of a false alarm is at most {100 * result.alpha:g} %.",
+        f"This is check number {result.look} of this history. A series raises an alarm if its "
+        "p-value, corrected for the number of series, is at most "
+        f"{format_number(result.level, 2)}. Over all checks together, the probability of a false "
+        f"alarm is at most {100 * result.alpha:g} %.",
     ]
     if worst:
         lines.append(
@@ -136,7 +137,10 @@ def _recalibrated(factors: Recalibration) -> Table:
     ]
     if math.isfinite(factors.new_total):
         old, new = (format_fraction(_error(x)) for x in (factors.old_total, factors.new_total))
-        notes.append(f"All groups that could be evaluated: {old} before, {new} with new factors.")
+        notes.append(
+            f"RMS error over all groups that could be evaluated: {old} before, {new} with "
+            "new factors."
+        )
     rows = range(len(factors.groups))
     return Table("Recalibrated: old against new", columns, rows, notes)
 

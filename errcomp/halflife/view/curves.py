@@ -278,7 +278,7 @@ def _survival_notes(expiry: Expiry, curve: Turnbull, median: HalfLife | None) ->
     ]
     if median is not None:
         text = parts.half_life_text(median)
-        notes.append(f"median survival (half of the series doubled): {text}")
+        notes.append(f"median survival (error doubled in half of the series): {text}")
     if curve.n_clusters < 2:
         notes.append("no band: all series are in one cluster, so they are not independent")
     return notes + [

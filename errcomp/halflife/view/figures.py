@@ -57,7 +57,7 @@ _METHODS = ("trajectory", "expiry", "turnbull")
 _SOURCES = {"given": "promised", "measured": "calibrated", "assumed": "assumed"}
 _UNTIL = {
     "trajectory": " (RMS error doubled)",
-    "turnbull": " (error of half of the series doubled)",
+    "turnbull": " (error doubled in half of the series)",
 }
 
 

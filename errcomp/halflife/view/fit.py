@@ -344,9 +344,9 @@ def _notes(half_lives: HalfLives) -> list[Note | str]:
         notes.append(
             "RMS error doubled: time until the root mean square error over all series has doubled; "
             "a few series with large errors are enough. Median survival: time until half of the "
-            "series have expired: their measured error exceeds twice the error at calibration. "
-            "Possibly still valid: share of series that never clearly exceeded that limit (at "
-            f"a confidence of {level})."
+            "series have expired, that is, until their measured error exceeds twice the error at "
+            "calibration. Possibly still valid: share of series that never clearly exceeded that "
+            f"limit (at a confidence of {level})."
         )
     if any(_too_few(group, half_lives.clocks[0]) for group in half_lives.groups):
         notes.append(
@@ -354,8 +354,8 @@ def _notes(half_lives: HalfLives) -> list[Note | str]:
             "months; too few for an interval."
         )
     notes.append(
-        "Doubled if drift continues: for a model calibrated at any release, if errors keep "
-        "drifting at their average rate."
+        "Doubled if drift continues: time until the error of a model calibrated at any release has "
+        "doubled, if errors keep drifting at their average rate."
     )
     notes.append(
         f"{len(half_lives.versions)} versions, {half_lives.versions[0]} to "
@@ -364,7 +364,7 @@ def _notes(half_lives: HalfLives) -> list[Note | str]:
     if any(group.threshold.source == "measured" for group in half_lives.groups):
         notes.append(
             "Error at calibration: RMS over the series at their first version, minus measurement "
-            "noise where that is known."
+            "noise where the noise is known."
         )
     noise = half_lives.noise
     if math.isfinite(noise.sd):

@@ -234,13 +234,13 @@ def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
         percent = format_fraction(forecast.error)
         within = f"Within {percent}: off by less than a factor of {1 + forecast.error:g}"
     notes: list[Note | str] = [
-        f"{within}. Each probability is that of a series drawn at random from the group."
+        f"{within}. Each probability applies to a series drawn at random from the group."
     ]
     notes.append(
         "*: the method to use for the group. Steps and drift: probability that the error is within "
         "the promise at that time, including the error at calibration. Survival: of the series "
-        "that are within the promise at calibration, the share that have stayed within it ever "
-        "since (100 % at first); shown for comparison, and used where the other methods refuse."
+        "within the promise at calibration, the share that have stayed within it ever since (100 % "
+        "at first). It is shown for comparison, and used where the other methods give no result."
     )
     now = (
         f"The model was calibrated {_releases(forecast.age)} before the last version and not "

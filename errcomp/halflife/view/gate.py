@@ -157,8 +157,8 @@ def _markdown(result: GateResult, title: str, verdict: str) -> str:
     counts = [(verdict, str(n)) for verdict, n in result.counts().items() if n]
     lines += table(["verdict", "series"], counts, right=[1])
     lines.append(
-        f"This is check number {result.look} of this history. Its chance of any "
-        f"false alarm is {result.level:.2g}; that of all checks together is {result.alpha:.2g}."
+        f"This is check number {result.look} of this history. The probability of any false alarm "
+        f"is {result.level:.2g} in this check and {result.alpha:.2g} in all checks together."
     )
     if result.law.scale != 1 or np.isfinite(result.law.df):
         lines.append(
@@ -212,7 +212,7 @@ def _do(result: GateResult) -> list[str]:
         lines.append("The prediction changed: check what changed in the predictor.")
     if "unknown" in by:
         lines.append(
-            "It is unknown whether the measurement or the prediction changed: keep both values of "
-            "every version."
+            "It is unknown whether the measurement or the prediction changed: store both values "
+            "for every version."
         )
     return items("What to do:", lines)

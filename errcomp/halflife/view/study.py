@@ -74,7 +74,7 @@ def study_tables(study: ReleaseStudy) -> list[Table]:
             _notes(study),
         ),
         _few(
-            f"Operators by class, predicted by their times of {first}: which exceed twice a "
+            f"Operators by class, predicted by their times at {first}: how many exceed twice a "
             "promised error of 5 %, and since when",
             "Operator",
             [(str(group.key["kernel_class"]), group) for group in study.classes.groups],

@@ -76,9 +76,10 @@ def save(drawn: Axes | Figure, path: str | PathLike[str]) -> None:
         figure.savefig(temporary, format=suffix[1:], dpi=_DPI, metadata=_METADATA[suffix])
     if missing and suffix != ".svg":  # an SVG is shown in the fonts of its reader
         warnings.warn(
-            f"{path}: no installed font has {missing[:_MOST_LETTERS]!r}"
-            f"{' and more' if len(missing) > _MOST_LETTERS else ''}; they are drawn as boxes. "
-            "Install a font that has them, or write an .svg, which uses the fonts of its reader.",
+            f"{path}: no installed font has "
+            f"{missing[:_MOST_LETTERS]!r}{' and more' if len(missing) > _MOST_LETTERS else ''}; "
+            "they are drawn as boxes. Install a font that has them, or write an .svg, which uses "
+            "the fonts of whoever opens it.",
             stacklevel=2,
         )
 

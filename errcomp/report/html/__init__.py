@@ -59,7 +59,7 @@ def page(reports: Sequence[Report], *, title: str, made_by: str) -> str:
         el("a", "Skip to the results", class_="skip", href="#main"),
         el("header", el("h1", title, id="title"), _contents(reports, names)),
         main,
-        el("footer", el("p", f"Made by {made_by}. It needs no network and no server.")),
+        el("footer", el("p", f"Made by {made_by}. This page needs no network and no server.")),
         el("div", id="told", role="status", aria_live="polite"),
         _script(),
     )
