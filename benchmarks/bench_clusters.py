@@ -111,7 +111,7 @@ if __name__ == "__main__":
     asking.ask(
         "clusters",
         "Cluster bootstrap",
-        "An interval of the MAPE where pairs of one cluster are not independent: whole clusters "
-        "are drawn.",
+        "An interval of the MAPE where pairs of one cluster are not independent: the bootstrap "
+        "resamples whole clusters.",
         measure,
     )

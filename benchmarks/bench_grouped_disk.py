@@ -60,7 +60,7 @@ def measure(question: asking.Question) -> None:
         question.note("size of the files", size / 1e9, "GB")
         question.note("speed of the disk", size / reading["peer_seconds"] / 1e9, "GB/s")
         question.note("rows per second", rows / reading["ours_seconds"] / 1e6, "million")
-        question.note("the same in bytes of the files", size / seconds[rows] / 1e9, "GB/s")
+        question.note("bytes of the files per second", size / seconds[rows] / 1e9, "GB/s")
         ours, polars = found["Polars streaming"]["values"]
         question.note("memory of Polars (streaming)", polars, "GiB")
         question.target(f"memory of {rows:,} rows", ours, 4, "GiB")

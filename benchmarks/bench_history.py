@@ -83,7 +83,7 @@ def measure(question: asking.Question) -> None:
         lifelines=environments.Peer("lifelines", "nonparametric", **given),
     )
     question.against(
-        "Weibull law",
+        "Weibull distribution",
         n,
         "series",
         law(n),
@@ -95,7 +95,7 @@ def measure(question: asking.Question) -> None:
     question.grows(
         "the same with bounds of the median", "series", lambda n: curve(n, bounds=True), sizes[:-1]
     )
-    question.grows("Weibull law with bounds of the median", "series", law, sizes[:-1])
+    question.grows("Weibull distribution with bounds of the median", "series", law, sizes[:-1])
     history = ec.datasets.load("ort-releases").where({"level": ["kernel"]})
     seconds = question.alone(lambda: ec.half_life(history, by="kernel_class", cluster="model"))
     question.note("half-lives of 150 operators at 35 releases, all methods", seconds, "s")

@@ -46,7 +46,7 @@ def block_terms(n: int) -> Terms:
     )
 
 
-def nested_terms(n: int, spreads: str = "of the class") -> Terms:
+def nested_terms(n: int, spreads: str = "per class") -> Terms:
     """Return log-normal kernels in classes on devices; the spread is the class's or the row's."""
     rng = np.random.default_rng(3)
     device = rng.integers(0, 8, n)
@@ -60,7 +60,7 @@ def nested_terms(n: int, spreads: str = "of the class") -> Terms:
         value=rng.lognormal(size=n),
         count=rng.integers(1, 9, n),
         bias=rng.normal(0, 0.1, n),
-        spread=table[label] if spreads == "of the class" else rng.uniform(0.05, 0.4, n),
+        spread=table[label] if spreads == "per class" else rng.uniform(0.05, 0.4, n),
         levels=tuple(
             Level(name, np.unique(codes, return_inverse=True)[1], share)
             for name, (codes, share) in shares.items()
@@ -212,17 +212,17 @@ def measure(question: asking.Question) -> None:
     ):
         question.note(what, 1000 * question.alone(work), "ms")
     sizes = [10**k for k in range(3, 6 if question.quick else 7)]
-    for spreads in ("of the class", "of the row"):
+    for spreads in ("per class", "per row"):
         seconds = question.grows(
-            f"moments, three levels, spread {spreads}",
+            f"mean and sd, errors shared at three levels, one spread {spreads}",
             "rows",
             lambda n, spreads=spreads: moments(nested_terms(n, spreads)),
             sizes,
         )
-        if 10**6 in seconds and spreads == "of the class":
+        if 10**6 in seconds and spreads == "per class":
             question.target("moments of a million rows", seconds[10**6], 0.05, "s")
     question.grows(
-        "budget by class",
+        "error budget by class",
         "rows",
         budget,
         sizes,

@@ -32,7 +32,8 @@ QUESTIONS = {
 _HEAD = """# Benchmarks
 
 How long errcomp takes, compared with other tools for the same task. Each question has a script in
-`benchmarks/`. `benchmarks/page.py` makes this page from their results, `benchmarks/results/*.json`.
+`benchmarks/`. `benchmarks/page.py` makes this page from the stored results,
+`benchmarks/results/*.json`.
 To repeat the benchmarks:
 
     make benchmarks                              # all but the files larger than memory
@@ -40,7 +41,7 @@ To repeat the benchmarks:
     python benchmarks/bench_grouped.py --quick   # one question, on smaller cases
 
 * Runs are interleaved (ours, peer, ours, peer, …), so that background load affects both sides
-  equally. **Ratio** is our time divided by the peer's, the median over neighbouring runs. Below 1
+  equally. **Ratio** is our time divided by the peer's, the median over neighbouring runs. Below 1,
   errcomp is faster. The brackets are a 95 % interval of that median, or, with fewer than six runs,
   the smallest and the largest ratio.
 * Peers that need another environment (`benchmarks/peers/`) are processes that are already running.
@@ -51,9 +52,10 @@ To repeat the benchmarks:
 * **Growth** shows the time at increasing sizes. A slope of 1 is linear growth, 0 is a constant
   time. The slope is fitted to the logarithms of all sizes. A fixed cost per call makes it smaller.
 
-`make watch` checks whether a change made errcomp slower. It times small cases and the same work by
-hand. It uses ratios of CPU times, so that machines are comparable. `errcomp halflife check`
-compares the ratios with errcomp's own history (`benchmarks/history.csv`).
+`make watch` checks whether a change made errcomp slower. It times small cases, each beside
+hand-written code for the same work. It uses ratios of CPU times, so that results of different
+machines are comparable. `errcomp halflife check` compares the ratios with errcomp's own history
+(`benchmarks/history.csv`).
 """
 
 
