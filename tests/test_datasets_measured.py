@@ -85,13 +85,13 @@ def test_it_is_what_the_collector_wrote(tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize(
     ("files", "expected"),
     [
-        ({}, r"kernels\.csv: cannot be read \(No such file.*Give the folder of a collector"),
+        ({}, r"kernels\.csv: cannot be read \(No such file.*Give the folder that a script"),
         ({"kernels.csv": "run\n"}, r"protocol\.json: cannot be read"),
         (
             {"kernels.csv": "run,time\n", "protocol.json": "{}"},
-            r"wrong columns for .* got 'run, time'",
+            r"not the columns that .* got 'run, time'",
         ),
-        ({"kernels.csv": "", "protocol.json": "{}"}, r"wrong columns for"),
+        ({"kernels.csv": "", "protocol.json": "{}"}, r"not the columns that"),
         ({"kernels.csv": "COLUMNS", "protocol.json": "{}"}, r"parts of the measurement are miss"),
         ({"kernels.csv": "COLUMNS", "protocol.json": "{"}, r"protocol.json: not valid JSON"),
         ({"kernels.csv": "\xff", "protocol.json": "{}"}, r"kernels.csv: not valid UTF-8"),

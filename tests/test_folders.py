@@ -115,7 +115,7 @@ def test_files_that_would_be_lost_are_named(tmp_path: Path) -> None:
         check_free(path, HEADING)
     (path / "sub").rmdir()
     (path / "a.csv").write_text("edited")
-    with pytest.raises(InputError, match=r"changed since they were written: a\.csv"):
+    with pytest.raises(InputError, match=r"changed after errcomp wrote them: a\.csv"):
         check_free(path, HEADING)
     (path / "a.csv").unlink()  # what is gone cannot be lost
     check_free(path, HEADING)

@@ -132,7 +132,7 @@ def test_a_method_for_some_of_the_figures_is_used_for_those() -> None:
     data = {name: DATA[name] for name in ("predicted", "measured")}
     figures = summarize(data, figures=["mape", "within_10"], method="wilson").pooled.figures
     assert figures["mape"].low is None
-    assert "wilson is not for a mean" in figures["mape"].method
+    assert "wilson does not apply to a mean" in figures["mape"].method
     assert figures["within_10"].method == "wilson"
 
 
@@ -163,7 +163,7 @@ def test_by_default_models_and_devices_that_cross_are_both_drawn() -> None:
     assert per_device.method == "log-t, 10 models"
     two = summarize(DATA, figures="mape").pooled.figures["mape"]
     assert two.low is None
-    assert two.method.endswith("(if you need only these: --cluster model)")
+    assert two.method.endswith("(if you need only these 2: --cluster model)")
     assert summarize(DATA, figures="mape", cluster="model").pooled.figures["mape"].low is not None
 
 

@@ -133,7 +133,7 @@ def test_kernels_without_like_ones_widen_the_band(predicting: Composition, runs_
     strange = runs_of(("L4",), seed=1, kernel_class=["Conv"] * new.n, kernel=["conv"] * new.n)
     known, unknown = (predicting.predict(one, estimator="device") for one in (new, strange))
     assert unknown.relative_width.mean() > 1.1 * known.relative_width.mean()
-    assert "kernel classes not measured on the device" in unknown.warnings[0][-1]
+    assert "kernel classes were not measured on the device" in unknown.warnings[0][-1]
     assert "100 % device" in unknown.warnings[0][-1]
 
 
@@ -256,7 +256,7 @@ def test_an_evaluation_counts_bands_that_nothing_calibrated(
     assert found.row(split, "linear").uncalibrated == few.n_runs
     assert found.to_dict()["rows"][0]["uncalibrated"] == few.n_runs
     text = said(found.view().tables)
-    assert "the bands of 18 runs by sum, global, device, linear" in text
+    assert "Bands of 18 runs by sum, global, device, linear are not calibrated" in text
     assert by_device.row(split, "linear").uncalibrated == 0
 
 

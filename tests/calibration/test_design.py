@@ -58,7 +58,7 @@ class TestPredicting:
 
     @pytest.mark.parametrize("level", [0.0, 1.0, [0.5, 90], [], [[0.5]], float("nan")])
     def test_levels_are_between_0_and_1(self, level):
-        with pytest.raises(InputError, match="level must be a number between 0 and 1"):
+        with pytest.raises(InputError, match="level must be one or more numbers between 0 and 1"):
             self.model.predict_interval(X, level)
 
     def test_fit_comes_first(self):

@@ -164,9 +164,9 @@ class TestSpreads:
     @pytest.mark.parametrize(
         ("change", "message"),
         [
-            ({"effects": [1]}, "effects must be numbers"),
-            ({"effects": {"A": "1"}}, "effects must be numbers"),
-            ({"effects": {"A": float("nan")}}, "effects must be numbers"),
+            ({"effects": [1]}, "effects must be one number per device"),
+            ({"effects": {"A": "1"}}, "effects must be one number per device"),
+            ({"effects": {"A": float("nan")}}, "effects must be one number per device"),
             ({"known": None}, "spread 'known'"),
             ({"new": {"scale": 0.0, "degrees": 3.0}}, "spread 'new'"),
             ({"new": {"scale": 1.0}}, "spread 'new'"),

@@ -61,7 +61,7 @@ def test_what_is_taken_apart_is_put_together(content: ModelContent, runs_of: Any
         (without("linear"), "it lacks the fitted linear"),
         (without("training"), "it lacks the runs of the fit"),
         (doubled("device", "kernels"), "its kernel corrections are of another type"),
-        (renamed, "are not those of this errcomp"),
+        (renamed, "differ from the features of this errcomp"),
         (extra(estimators=["oracle"]), "unknown estimator 'oracle'"),
         (extra(typical_spread=-1.0), "typical_spread -1.0 is not a standard deviation"),
         (extra(typical_spread=None), "cannot be restored"),

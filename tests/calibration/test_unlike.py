@@ -73,8 +73,8 @@ def test_levels_of_kernel_corrections_are_told(seen: Design) -> None:
     found = said(seen, Training.of(seen), levels=levels, uncorrected=without)
     assert found[0] == ()
     assert found[1] == (
-        "kernel classes not measured on the device (share of time by level: 20 % device, "
-        "10 % global)",
+        "some kernel classes were not measured on the device (share of time by level of "
+        "correction: 20 % device, 10 % global)",
     )
     assert found[2] == ("1,200 kernels are not corrected: no similar kernel was measured",)
 

@@ -55,7 +55,8 @@ def test_levels_that_agree_or_are_not_stated(claimed: str) -> None:
 def test_levels_mixed_in_the_pairs_need_no_claim() -> None:
     caveat = caveat_of(level_mismatch(case_of(level=["kernel", "kernel", "model", "kernel"])))
     assert caveat.message == (
-        "These pairs mix levels: kernel (3) and model (1). One figure over them describes neither."
+        "These pairs mix levels: kernel (3) and model (1). A single metric over all of them "
+        "describes no level."
     )
 
 
@@ -110,8 +111,8 @@ def test_a_claim_that_states_no_reference_is_taken_to_be_about_hardware() -> Non
     claim = {"reference": "not stated", "printed": "3%"}
     caveat = caveat_of(reference_mismatch(case_of(claim, reference=["simulator"] * 4)))
     assert caveat.message == (
-        "The reference of these pairs is simulator, but the reference of the claim is not "
-        "stated: this is not an error against hardware."
+        "The reference of these pairs is simulator, but the reference of the claim is not stated: "
+        "the errors of these pairs are not errors against hardware."
     )
     for known in (["hardware"] * 4, ["unknown"] * 4):
         assert reference_mismatch(case_of(claim, reference=known)) is None
@@ -189,7 +190,7 @@ def test_an_average_that_is_not_stated() -> None:
     caveat = caveat_of(aggregation_not_stated(case_of(CLAIM)))
     assert caveat.message == (
         "The claim 15% does not say how it was averaged. Here mean 12.50 %, median 15.00 %, "
-        "geometric mean 0.00 %, weighted mean 13.73 %: only the median rounds to 15%."
+        "geometric mean 0.00 %, weighted mean 13.73 %: 15% matches only the median."
     )
     none = caveat_of(aggregation_not_stated(case_of({**CLAIM, "low": 0.2, "high": 0.21})))
     assert none.message.endswith("none of them rounds to 15%.")

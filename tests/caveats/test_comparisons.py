@@ -157,7 +157,7 @@ def test_groups_of_unequal_size_that_set_the_pooled_figure() -> None:
     assert found is not None
     assert found.caveat is not None
     assert found.caveat.message == (
-        "Pooled 5.83 %, mean over the 3 groups of device 17.33 %: A alone is 30 of 36 pairs "
+        "Pooled 5.83 %, mean over the 3 groups of device 17.33 %: A alone has 30 of 36 pairs "
         "(2.00 %)."
     )
     assert found.p == pytest.approx(1 / 2000)
@@ -171,7 +171,7 @@ def test_the_readers_grouping_is_the_one_that_is_judged() -> None:
     assert found.caveat is not None
     assert found.caveat.evidence["keys"] == ["device", "mode"]
     assert "3 groups of device × mode" in found.caveat.message
-    assert "A i alone is 30 of 36" in found.caveat.message
+    assert "A i alone has 30 of 36" in found.caveat.message
 
 
 def test_inside_one_of_the_readers_groups_the_usual_keys_are_tried() -> None:

@@ -25,7 +25,7 @@ from errcomp.results import Caveat
     "Measurements were made on a Monday",
     scope="pairs",
     order=25,
-    why="Fires always. A fact, no test.",
+    why="Fires always. No significance test is involved.",
     remedy="Measure on a Tuesday.",
 )
 def measured_on_a_monday(case: Case) -> Finding:
@@ -47,7 +47,7 @@ def test_a_caveat_is_added_by_one_file(run_with_file: Run) -> None:
     assert [*codes[:2], *codes[3:]] == list(dict.fromkeys(one.code for one in CHECKS))
     told = run("-c", "from errcomp.caveats import explain; print(explain('measured-on-a-monday'))")
     assert told == (
-        "Measurements were made on a Monday.\nFires always. A fact, no test.\n"
+        "Measurements were made on a Monday.\nFires always. No significance test is involved.\n"
         "What to do: Measure on a Tuesday.\n"
     )
 

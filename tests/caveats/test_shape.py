@@ -194,8 +194,8 @@ def test_small_quantities_that_make_the_mape() -> None:
     found = small_quantities(case_of(predicted, measured))
     caveat = caveat_of(found)
     assert caveat.message == (
-        "The smallest 10 measurements make up 84 % of the MAPE, but 0.08 % of the total: MAPE "
-        "12.85 %, weighted by size 2.03 %."
+        "The smallest 10 measurements make up 84 % of the MAPE, but only 0.08 % of the total: "
+        "MAPE 12.85 %, weighted by size 2.03 %."
     )
     assert caveat.evidence["rank_correlation"] < -0.5
     assert found is not None

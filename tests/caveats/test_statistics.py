@@ -277,8 +277,8 @@ def test_the_rules_of_a_quantile_and_the_sentence() -> None:
     assert found is not None
     assert (found.evidence["rules_low"], found.evidence["rules_high"]) == pytest.approx((0.4, 0.5))
     assert found.message == (
-        "P90 from 5 values: 0.4 to 0.5 s, depending on the rule. With 95 % confidence it is at "
-        "least 0.3 s; an upper bound needs 29 values."
+        "P90 from 5 values: 0.4 to 0.5 s, depending on the definition of the quantile. With 95 % "
+        "confidence it is at least 0.3 s; an upper bound needs 29 values."
     )
     nothing = quantile_caveat([1.0], 0.5)
     assert nothing is not None

@@ -151,8 +151,8 @@ def test_no_verdict_where_models_are_too_few() -> None:
     verdict = found.overall[0].verdict
     assert verdict.word == "not verifiable"
     assert verdict.reason == (
-        "2 models say too little about others; at least 3 are needed (if you need only these: "
-        "--cluster none)."
+        "2 models are too few to represent others; at least 3 are needed (if you need only these "
+        "2: --cluster none)."
     )
     assert found.to_dict()["overall"][0]["verdict"] == "not verifiable"
     taken = ec.audit(
@@ -207,7 +207,7 @@ def test_few_pairs_do_not_say_that_a_tool_is_better_than_claimed() -> None:
     few = {name: values[:11] for name, values in table.items()}
     verdict = ec.audit(few, by=[], claims=[claim]).rows[0].verdict
     assert verdict.word == "not verifiable"
-    assert "may have missed rare errors: at least 12 are needed" in verdict.reason
+    assert "may have missed rare large errors: at least 12 are needed" in verdict.reason
 
 
 def test_a_selection_of_rows_is_not_held_against_claims_about_more() -> None:

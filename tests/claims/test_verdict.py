@@ -274,7 +274,7 @@ def test_a_user_s_claim_may_be_a_share_or_a_correlation() -> None:
     assert "The claim is a correlation (Pearson correlation), which needs" in correlation.reason
     with pytest.raises(InputError, match="a claim cannot have the metric 'RMSE'"):
         user_claim("1%", metric="RMSE")
-    with pytest.raises(InputError, match=r"the metric correlation does not, got 'total'"):
+    with pytest.raises(InputError, match=r"the metric correlation has none, got 'total'"):
         user_claim("0.9", metric="correlation", aggregation="total")
 
 
@@ -350,7 +350,8 @@ def test_a_correlation_is_judged_by_its_interval(
 def test_a_correlation_is_never_understated() -> None:
     verdict = judge(user_claim("0.5", metric="correlation"), correlations(0.7, 0.95), PAIRS)
     assert verdict.reason.startswith(
-        "Pearson correlation 0.868 [0.7, 0.95] from 16 pairs: more than 0.5, but a few large errors"
+        "Pearson correlation 0.868 [0.7, 0.95] from 16 pairs is higher than 0.5, but a few large "
+        "errors"
     )
 
 

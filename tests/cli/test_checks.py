@@ -92,7 +92,7 @@ def test_an_audit_by_too_few_devices_decides_nothing(run: Run, pairs: Path) -> N
     assert outcomes(junit) == {"all pairs, claim 5 %": "skipped"}
     (claim,) = ran.json["claims"]
     assert claim["verdict"] == "not verifiable"
-    assert claim["reason"].startswith("2 devices say too little about others")
+    assert claim["reason"].startswith("2 devices are too few to represent others")
     assert claim["reason"] in " ".join(run(*argv).out.split())
     assert run(*argv, "--fail-on", "not verifiable").code == 1
 

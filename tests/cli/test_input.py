@@ -71,7 +71,7 @@ def test_a_value_may_have_commas_and_equals_signs(items: list[str], rows: int) -
 def test_several_keys_in_one_where_are_told_apart_for_the_user(item: str, hint: str) -> None:
     with pytest.raises(InputError, match="no (row|column)") as raised:
         select(NAMED, [item])
-    _, _, found = str(raised.value).partition(". One --where takes one key: ")
+    _, _, found = str(raised.value).partition(". Write one --where per key: ")
     assert found == hint
 
 

@@ -80,4 +80,4 @@ def test_a_table_that_stays_on_disk(run: Run, tmp_path: Path) -> None:
     )
     done = run("metrics", str(tmp_path / "*.parquet"), "--jobs", "2")
     assert done.code == 2
-    assert "--jobs applies to tables in memory" in done.err
+    assert "--jobs applies only to tables in memory" in done.err

@@ -29,8 +29,8 @@ Run = Callable[..., Any]
         (("audit", "--bye", "x"), "no option '--bye'. Did you mean '--by'? (see: errcomp audit -"),
         (("audit", "--jsn=1"), "no option '--jsn'. Did you mean '--json'?"),
         (("audit", "--zzz"), "errcomp: no option '--zzz' (see: errcomp audit --help)\n"),
-        (("report", "t.csv", "--predicted", "x"), "no option '--predicted'. Options for reading a "
-         "table go to `errcomp audit`, which also writes the page: errcomp audit TABLE "
+        (("report", "t.csv", "--predicted", "x"), "no option '--predicted'. To set how a table "
+         "is read, use `errcomp audit`, which also writes the page: errcomp audit TABLE "
          "--predicted COLUMN"),
         (("metrics", "pairs.csv", "--predicted=estimate", "--measured=latency",
           "--column=device=gpu", "--by=gpu"), "no column 'gpu'. It is now called 'device'. Col"),

@@ -170,7 +170,7 @@ def test_what_is_read_is_what_was_written() -> None:
         (("shares", 0), 1.5, r"shares\[0\] must be a number from 0 to 1, got 1\.5"),
         (("shares",), [0.5, 0.5], r"shares is a list of 2, but must be one for each row"),
         (("columns", 1, "b"), "x", r"columns\[1\]\.b must be a number, got 'x'"),
-        (("columns",), {}, r"columns must be a list, got an object of 0 keys"),
+        (("columns",), {}, r"columns must be a list, got an object with 0 keys"),
     ],
 )
 def test_what_is_wrong_is_said_with_its_place(

@@ -48,7 +48,8 @@ def _set(*path: Any) -> Callable[[Any], None]:
         ("audit of a claim", _set("claims", 0, "claim", None),
          r"claims\[0\]\.(claim must be the claim that was checked|verdict must be a verdict)"),
         ("metrics", _drop("rows", 0, "device"), r"rows\[0\] has no key 'device'"),
-        ("metrics", _set("macro", {"mape": 0.1}), "macro must be a mean of each metric in units"),
+        ("metrics", _set("macro", {"mape": 0.1}), "macro must be the means of exactly the metrics "
+            "in units"),
         ("metrics", _set("units", {"strange": "fraction"}), r"units\.strange must be one of mape"),
         ("search", _set("matches", 0, "values", {}), r"matches\[0\]\.values has no key ''"),
         ("search", _drop("searched", "complete"), r"searched has no key 'complete'"),

@@ -389,7 +389,7 @@ def test_a_statement_about_a_subset_looks_at_that_subset_only():
             "No row has vendor=AMD.",
         ),
         (table("batch", ("4", "8"), [2.0] * 3), BATCH, "'batch' does not hold a number"),
-        (table("batch", (4, 12), [2.0] * 3), BATCH, "No two configurations agree"),
+        (table("batch", (4, 12), [2.0] * 3), BATCH, "No two configurations differ"),
     ],
 )
 def test_what_cannot_be_answered_says_why(pairs, statement, why):

@@ -265,7 +265,7 @@ def test_too_many_models_to_adjust_for_is_said():
 
 def test_more_terms_than_rows_is_an_error_here_and_a_caveat_in_drivers():
     pairs = Pairs({"predicted": [1.1, 1.2, 1.4], "measured": [1.0] * 3, "dtype": ["a", "b", "c"]})
-    with pytest.raises(InputError, match="two rows more than terms, got 3 rows for 3 terms"):
+    with pytest.raises(InputError, match="two more rows than terms, got 3 rows for 3 terms"):
         regressions_of(pairs)
     result = error_drivers(pairs)
     assert result.regressions == ()

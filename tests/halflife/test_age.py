@@ -111,7 +111,7 @@ def test_bad_input():
         drift_by_age(panel, first=[0.0, 0.0])
     with pytest.raises(InputError, match="either workloads= or first=, not both"):
         drift_by_age(panel, first=[0, 0], workloads=["a", "b"])
-    with pytest.raises(InputError, match=r"got 1 for 's1', which has a row at 0 \(position 1\)"):
+    with pytest.raises(InputError, match=r"got 1 for 's1', whose first row is at 0 \(position 1\)"):
         drift_by_age(panel, first=[0, 1])
     with pytest.raises(InputError, match="no series has two versions"):
         drift_by_age(panel_of([[0], [0]]))

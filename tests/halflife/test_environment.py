@@ -57,7 +57,7 @@ def test_same_version_on_both_sides_is_the_environment():
     assert cause.moved_low < cause.moved < cause.moved_high
     assert cause.moved == pytest.approx(0.5, abs=0.03)
     assert cause.n_versions == 1
-    assert "versions validated before and after changed" in cause.reason
+    assert "versions validated before and after the step changed" in cause.reason
 
 
 def test_old_versions_that_moved_after_it_are_the_environment():
@@ -162,7 +162,7 @@ def test_others_that_moved_under_one_version_are_the_environment():
     rows = others(["9"] * 8, values([0] * 4 + [0.2] * 4, 1))
     cause = with_others(rows)
     assert (cause.verdict, cause.n_elsewhere, cause.n_elsewhere_moved) == ("environment", 3, 3)
-    assert cause.reason == "3 of 3 other series changed under one version"
+    assert cause.reason == "3 of 3 other series changed although their version did not"
     # On another machine, or with too few of them, they say nothing.
     elsewhere = with_others(rows, machine=["x"] * 8 + ["y"] * 24)
     assert (elsewhere.verdict, elsewhere.n_elsewhere) == ("cannot be told", 0)
@@ -172,7 +172,7 @@ def test_others_that_moved_under_one_version_are_the_environment():
 def test_others_that_stayed_under_one_version_speak_for_the_software():
     cause = with_others(others(["9"] * 8, values([0] * 8, 1)))
     assert (cause.verdict, cause.n_elsewhere, cause.n_elsewhere_moved) == ("software", 3, 0)
-    assert "3 of them across the step" in cause.reason
+    assert "3 of the 3 were validated before and after the step" in cause.reason
 
 
 def test_others_with_new_versions_say_nothing():
@@ -231,7 +231,7 @@ def test_dates_as_text_and_times_and_numbers():
         ({"date": np.array(["2026-01-01", "NaT"] * 2, dtype="M8[D]")}, "missing in rows 1, 3"),
         ({"date": [0, 1, np.inf, 2]}, "date must be finite, got inf in row 2"),
         ({"date": ["soon"] * 4}, "date needs dates or numbers"),
-        ({"machine": ["x", "x", "y", "y"]}, "series 'a' is on several machines"),
+        ({"machine": ["x", "x", "y", "y"]}, "series 'a' was validated on several machines"),
         ({"machine": ["x"]}, "machine must have 4 entries, one per value"),
     ],
 )

@@ -99,7 +99,7 @@ def test_smooth_drift_is_forecast_by_its_variance(drift: HalfLifeForecast) -> No
     assert probabilities(by_drift)[1:] == pytest.approx(wanted, abs=0.05)
     assert (by_drift.forecast.low[1:] < wanted).all()
     assert (by_drift.forecast.high[1:] > wanted).all()
-    assert answer_of(drift, "steps").refused.startswith("drift is many small changes")
+    assert answer_of(drift, "steps").refused.startswith("drift consists of many small changes")
 
 
 def test_survival_is_the_share_that_stayed(steps: HalfLifeForecast) -> None:

@@ -230,7 +230,7 @@ def test_dates_that_do_not_differ_are_pooled():
     floor = noise_floor(History(dated(0.0)))
     assert (floor.source, floor.df) == ("repeats", 30 * 2 * 8)
     assert floor.sd == pytest.approx(0.02, rel=0.1)
-    assert "scatter as little between dates as on one date" in floor.notes[0]
+    assert "scatter no more between dates than on one date" in floor.notes[0]
 
 
 def test_an_unbalanced_analysis_of_variance_by_hand():
@@ -320,8 +320,8 @@ def test_repeats_that_scatter_more_than_their_spread_are_reported():
         "the spread within them explains only 0.50 %: the validations also differ" in floor.notes[0]
     )
     assert floor.notes[1] == (
-        "repeats of one series and version differ in host: if that changes the result, their "
-        "scatter is more than noise"
+        "repeats of one series and version differ in host: if this changes the result, the scatter "
+        "of the repeats is more than noise"
     )
     quiet = {**extra, "measured_spread": [0.1] * n, "host": ["a"] * n}
     assert noise_floor(History({**data, **quiet})).notes == ()

@@ -98,13 +98,15 @@ def test_the_command_exits_with_1_and_says_what_to_do(
     filled(path)
     assert main(["history", "check", str(path)]) == 0
     out = capsys.readouterr().out
-    assert out == f"{path}: 3 additions with 13 validations, as they were written\n"
+    assert out == f"{path}: 3 additions with 13 validations, unchanged since they were written\n"
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE errcomp_validation SET predicted = 9 WHERE id = 3")
         connection.commit()
     assert main(["history", "check", str(path)]) == 1
     out = capsys.readouterr().out
-    assert f"{path}: history default, addition 1: its 6 rows are not as they were wri" in out
+    assert (
+        f"{path}: history default, addition 1: its 6 rows were changed after they were wri" in out
+    )
     assert "Restore the store from a copy" in out
     assert main(["history", "check", str(tmp_path / "none.db")]) == 2
 

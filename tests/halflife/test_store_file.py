@@ -223,7 +223,9 @@ def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     with monkeypatch.context() as patch:
         patch.setattr(place, "_connect", small)
-        with pytest.raises(InputError, match="the disk is full. Nothing was added; make room"):
+        with pytest.raises(
+            InputError, match="the disk is full. Nothing was added; free some space"
+        ):
             store.add(rows(5000, op="Relu"))
     assert store.load().n == 3
     assert store.add(rows(5000, op="Relu")) == Added(5000, 0)

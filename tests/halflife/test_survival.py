@@ -166,7 +166,7 @@ def test_clusters_widen():
 def test_one_cluster_is_refused():
     data = panel(steps(some_times(12)), clusters=np.zeros(12, dtype=int))
     for h in survival_half_lives(data, 0.1, "releases"):
-        assert "are one cluster" in h.refused
+        assert "form one cluster" in h.refused
         assert (h.half_life, h.low, h.high) == (None, None, None)
 
 

@@ -325,7 +325,7 @@ def test_growth_above_1_where_the_graph_amplifies():
 def test_bounds_of_a_graph_hold():
     graph = Overlap(Kernel("g", 4), Kernel("s", 9), 0.1)
     bounds = graph_outcome(graph, "unknown")
-    assert bounds.method.startswith("bounds with every kernel within its own band")
+    assert bounds.method.startswith("bounds that hold if every kernel is within its own band")
     for name in ("independent", "comonotonic"):
         band = graph_outcome(graph, name).band(0.9)
         assert bounds.band(0.9).low < band.low < band.high < bounds.band(0.9).high
@@ -400,7 +400,7 @@ def test_runs_that_failed_altogether_are_named():
     found = propagate(kernels, errors=MODEL, correlation="repeats")
     assert found.runs == ("a",)
     assert codes(found.caveats) == ["lost-runs"]
-    assert "1 run without any predicted kernel (status): b" in found.caveats[0].message
+    assert "1 run without any predicted kernel (status), left out: b" in found.caveats[0].message
 
 
 # --- bad input ---

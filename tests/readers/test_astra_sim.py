@@ -223,7 +223,7 @@ def test_a_table_of_version_1_that_cannot_be_used(
 def test_tables_of_version_1_that_hold_no_times(tmp_path: Path) -> None:
     path = tmp_path / "test_dimension_utilization_0.csv"
     path.write_text(" time (us) ,dim1 util,dim2 util,\n10.000000,0.000000,62.500000,\n")
-    with pytest.raises(InputError, match="no durations. They are in EndToEnd.csv"):
+    with pytest.raises(InputError, match="no durations. Durations are in EndToEnd.csv"):
         read(path)
     with pytest.raises(InputError, match=r"read together with EndToEnd\.csv of version 1"):
         read(END_TO_END / "detailed.csv")

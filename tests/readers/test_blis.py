@@ -45,7 +45,7 @@ def test_a_run_has_its_requests() -> None:
     ]
     # Older versions write ticks under the name of ms.
     assert [(one.n, "µs or ms" in one.reason) for one in found.dropped] == [(4, True), (3, False)]
-    note = "1 request of cluster was not finished: the statistics do not include their times."
+    note = "1 request of cluster was not finished: the statistics leave out unfinished requests."
     assert found.notes == (note,)
 
 

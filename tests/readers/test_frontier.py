@@ -75,7 +75,7 @@ def test_a_dry_run_is_named() -> None:
     found = frontier.read(FIXTURES / "frontier-requests/dummy")
     assert "A dry run of the simulator (1 ms for every operator)" in found.notes[0]
     found = frontier.read(FIXTURES / "frontier-operators/dummy")
-    assert "only 24 ms as times" in found.notes[0]
+    assert "all compute operators take 24 ms" in found.notes[0]
 
 
 @pytest.mark.parametrize(

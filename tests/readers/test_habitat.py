@@ -40,7 +40,7 @@ def test_without_the_name_the_first_device_is_the_origin(tmp_path: Path) -> None
         ("T4", None, 2.5),
         ("V100", 1.5, None),
     ]
-    assert found.notes == ("T4, the first device, is assumed to be the measured one.",)
+    assert found.notes == ("T4, the first device, is assumed to be the device that was measured.",)
 
 
 def test_a_name_that_contradicts_the_content(tmp_path: Path) -> None:

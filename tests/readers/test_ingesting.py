@@ -96,7 +96,7 @@ def test_files_read_along_with_another(tmp_path: Path) -> None:
     found = ingest(tmp_path, among=[form(), along])
     assert (found.files, found.notes) == (("a",), ("Read along.",))
     assert (found.skipped, found.along) == ((), ("x.cfg",))
-    assert found.report.splitlines()[-1] == "without values of their own: x.cfg"
+    assert found.report.splitlines()[-1] == "files without values of their own: x.cfg"
     (tmp_path / "a").unlink()
     with pytest.raises(InputError, match=r"x\.cfg: belongs to files of x-log, which are missing"):
         ingest(tmp_path, among=[form(), along])
@@ -220,7 +220,7 @@ def test_packages_add_readers(uncached: pytest.MonkeyPatch, tmp_path: Path) -> N
         ([1], r"gives a int, which is not a format"),
         (
             [form("astra-sim-log")],
-            r"gives 'astra-sim-log', which is not a format, or whose name is in use",
+            r"gives 'astra-sim-log', which is not a format, or has a name that is already used",
         ),
     ],
 )

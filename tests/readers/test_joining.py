@@ -113,7 +113,7 @@ def counted(predicted: Columns, measured: Columns, **more: Any) -> tuple[str, ..
 def test_rows_that_only_their_number_joins() -> None:
     (note,) = counted({"device": "A100", "model": "m"}, {"device": "H100", "model": "m"})
     assert note == (
-        "the rows were joined by request alone, which only counts the rows of both sides, and they "
+        "the rows were joined by request alone, which only numbers the rows of each side, and they "
         "differ in device (A100 and H100) in 3 of 3 pairs. Even two unrelated runs would "
         "match in this way: join on these columns as well (--on)."
     )

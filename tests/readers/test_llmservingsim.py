@@ -81,7 +81,7 @@ def test_measured_requests_begin_in_the_queue_where_clocks_differ() -> None:
     }
     keys = rows.select("tool", "model", "version", "device", "unit").unique().rows()
     assert keys == [("vLLM", "example/tiny-8b", "0.19.0", "GPU 9", "s")]
-    assert "arrival_time of 3 requests is from another clock" in found.notes[0]
+    assert "arrival_time of 3 requests is not from the clock" in found.notes[0]
     assert [one.n for one in found.dropped] == [2]
     failed = found.rows.filter(pl.col("request") == 2)
     assert failed.select("quantity", "status").rows() == [

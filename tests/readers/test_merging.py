@@ -157,8 +157,8 @@ def test_copies_are_said(tmp_path: Path) -> None:
     (note,) = (note for note in found.notes if "byte-for-byte" in note)
     assert note == (
         "b.log and c.log and test/a.log and 1 more are byte-for-byte the same file: their rows "
-        "are counted once per copy. A model trained on one copy and tested on another has not "
-        "been tested."
+        "are counted once per copy. Do not test a model on one copy after training it on "
+        "another."
     )
     (tmp_path / "alone").mkdir()
     (tmp_path / "other.log").rename(tmp_path / "alone" / "a.log")

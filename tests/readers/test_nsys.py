@@ -540,7 +540,7 @@ def test_work_that_several_tables_list_is_read_once(tmp_path: Path) -> None:
     found = nsys.read(path)
     assert sorted(found.rows.select("kernel", "measured").rows()) == [("[c]", 8.0), ("k", 15.0)]
     assert found.notes == (
-        "Tables that repeat the work of others are left out: all, by launch, by range",
+        "Tables that list the same work as others are left out: all, by launch, by range",
     )
     path.write_text(tables["copies"] + "\n" + tables["all"])
     assert nsys.read(path).rows["kernel"].to_list() == ["k", "[c]"]

@@ -74,7 +74,7 @@ def test_nodes_belong_to_runs() -> None:
         ("loading time", 100.0),
         ("initialisation time", 200.0),
     ]
-    assert "warms up" in found.notes[0]
+    assert "is a warm-up" in found.notes[0]
     assert {one.reason: one.n for one in found.dropped} == {
         "parts of a run or of the initialisation": 3,
         "nodes that contain other nodes (If, Loop, …)": 3,
@@ -196,7 +196,7 @@ def test_events_in_an_object_and_with_other_arguments(tmp_path: Path) -> None:
         ("node without a name", "node without a name", 5.0),
     ]
     assert {one.reason: one.n for one in found.dropped} == {
-        "events of nodes other than their time": 1,
+        "events of nodes other than the kernel time": 1,
         "events without a time": 1,
     }
 

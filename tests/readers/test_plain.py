@@ -300,7 +300,7 @@ BAD_TEXT = [
     ("a.csv", "predicted,measured\n١٢,1\n", r"predicted must be .* '١٢' in line 2"),
     ("a.jsonl", '{"predicted": "１２", "measured": 1}\n', r"predicted must .* '１２' in line 1"),
     ("a.json", '[{"predicted": "1_0", "measured": 1}]', r"predicted must .* '1_0' in row 1"),
-    ("a.json", '{\n"predicted": [1]\n}', r'expected a list of records, .* such a list as "rows"'),
+    ("a.json", '{\n"predicted": [1]\n}', r'expected a list of records, .* this list under "rows"'),
     ("a.json", '{"rows": 3}', r"expected a list of records"),
     ("a.json", "[" * 100_000, r"line 1: nested too deeply"),
     ("a.json", "[" + 5000 * "1" + "]", r"line 1: Exceeds the limit"),

@@ -170,7 +170,9 @@ def test_a_database_that_was_being_written_is_refused(export: Path, tmp_path: Pa
         for end in ("", "-journal"):
             shutil.copy(f"{export}{end}", f"{live}{end}")
         database.execute("ROLLBACK")
-    with pytest.raises(InputError, match=r"live\.sqlite-journal beside it says that it was being"):
+    with pytest.raises(
+        InputError, match=r"live\.sqlite-journal beside it shows that the database was being"
+    ):
         nsys.read(live)
     execute(live, "PRAGMA user_version")
     assert nsys.read(live).rows.equals(rows)

@@ -66,7 +66,7 @@ def test_outcomes_go_from_kernel_to_total(outcome, bounds):
     ax = growth([outcome(), outcome("independent", relative_sd=0.02), bounds(1.0, 2.0)])
     assert lines(ax) == [([0, 1], [0.4, 0.1]), ([0, 1], [0.4, 0.02])]
     assert {"×0.25", "×0.050"} <= set(texts(ax))
-    assert "not shown, without a standard deviation: unknown" in texts(ax)
+    assert "not shown, because they have no standard deviation: unknown" in texts(ax)
     two_runs = growth([outcome(), outcome(run="other")])
     assert any(text.startswith("estimated, other") for text in texts(two_runs))
 

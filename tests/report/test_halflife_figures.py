@@ -319,7 +319,7 @@ def test_survival_is_that_of_turnbull(few):
     )
     assert note in " ".join(reversed(texts(ax)))
     assert line(ax, "half-life").get_xdata()[0] == 6
-    assert any("series doubled): 6 releases [6," in text for text in texts(ax))
+    assert any("in half of the series): 6 releases [6," in text for text in texts(ax))
     labels = [label.get_text() for label in ax.get_xticklabels()]
     assert labels[0] == "0\n12"
     assert labels[-1].split("\n")[1] == "3"

@@ -208,7 +208,9 @@ def test_auto_takes_the_guarantee_where_it_costs_little(groups, methods):
     assert [info.method for info in found.info_] == methods
     assert [info.groups_needed for info in found.info_] == [1, 4, 9, 19]
     assert all(
-        info.guarantee.startswith("at least") for info in found.info_ if info.method == "group"
+        info.guarantee.startswith("the band contains at least")
+        for info in found.info_
+        if info.method == "group"
     )
     assert all(info.guarantee.startswith("none") for info in found.info_ if info.method == "pooled")
     pooled = [note for note in found.notes if "approximate" in note]
@@ -234,8 +236,8 @@ def test_what_a_factor_rests_on():
     assert 0 < info.correlation <= 1
     assert info.beyond
     assert found.factors_[3] == info.factor
-    assert "19 groups" in found.notes[0]
-    assert "beyond every score seen" in found.notes[1]
+    assert "9 (90 %), 19 (95 %); for" in found.notes[0]
+    assert "beyond every observed score" in found.notes[1]
     exact = fitted(20, 5).info_[3]
     assert (exact.correlation, exact.effective, exact.beyond) == (None, None, False)
 
@@ -479,7 +481,7 @@ def test_a_truth_that_no_factor_reaches_is_refused():
     y = np.array([1e300, 0, 0, 0, 0])
     ends = np.full((n, 1), 1e-300)
     with pytest.raises(
-        InputError, match="so narrow that no factor makes them contain the truth in row 0"
+        InputError, match="no factor can make them contain the measured value in row 0"
     ):
         GroupConformal([0.5]).fit(np.zeros(n), -ends, ends, y, np.arange(n))
 

@@ -84,11 +84,11 @@ def test_few_groups_use_the_t_of_groups():
     found = errors_exchangeable(scores, groups, scores[:3] * 0.9)
     assert found.method == "t of groups"
     assert found.smallest_p == 1 / 9
-    assert "approximate: 8 old and 1 new group are few" in found.verdict
+    assert "approximate with only 8 old and 1 new group)" in found.verdict
     far = errors_exchangeable(scores, groups, [50.0, 60.0, 70.0])
     assert far.alarm
     assert 0 < far.p < 0.05 < 1 / 9
-    assert far.verdict.startswith("The errors of the new runs are larger")
+    assert far.verdict.startswith("The new runs have larger errors")
 
 
 def test_the_t_of_groups_by_hand():

@@ -282,7 +282,9 @@ class TestRefused:
         import polars
 
         frame = polars.DataFrame(runs()["X"], schema=["physics", "step", "noise"])
-        with pytest.raises(InputError, match="'phys', not in X. Columns: physics, step"):
+        with pytest.raises(
+            InputError, match="'phys', which X does not have. Columns: physics, step"
+        ):
             quick(offset="phys").fit(frame, runs()["y"])
 
     @pytest.mark.parametrize(

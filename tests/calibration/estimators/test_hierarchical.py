@@ -300,7 +300,7 @@ class TestArrays:
             HierarchicalModel(columns(), DEVICES, MODELS, none)
 
     def test_no_arrays_but_lists(self):
-        with pytest.raises(InputError, match="lacks the arrays sigma. Fit it again"):
+        with pytest.raises(InputError, match="lacks the arrays sigma. Fit the model again"):
             HierarchicalModel(columns(), DEVICES, MODELS, made() | {"sigma": [0.1] * S})  # type: ignore[arg-type]
 
     @pytest.mark.parametrize(
@@ -311,9 +311,9 @@ class TestArrays:
             ({"models": [1]}, "models must be a list of distinct texts"),
             ({"launch": None}, "launch, linear and varying must be lists of columns"),
             ({"varying": 4}, "launch, linear and varying must be lists of columns"),
-            ({"launch": [0, 9]}, "must be distinct columns of 6, got "),
-            ({"launch": [0, True]}, "must be distinct columns of 6"),
-            ({"offset": 4}, "must be distinct columns of 6"),
+            ({"launch": [0, 9]}, "must be distinct positions among 6 columns, got "),
+            ({"launch": [0, True]}, "must be distinct positions among 6 columns"),
+            ({"offset": 4}, "must be distinct positions among 6 columns"),
             ({"varying": [0]}, r"varying must be distinct linear columns, got \[0\]"),
             ({"varying": [4, 4]}, "varying must be distinct linear columns"),
             ({"devices": ["A100"]}, r"device_shift must be float64 of shape \(400, 2\)"),

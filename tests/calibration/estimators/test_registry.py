@@ -176,8 +176,8 @@ def test_one_file_is_offered_by_the_command(
     add()
     for action in ("fit", "evaluate"):
         said = " ".join(run("calibrate", action, "--help").out.split())
-        assert "middle: need errcomp[middle]" in said
-        assert "default: bayesian,boosted,middle,stack" in said
+        assert "middle needs errcomp[middle]" in said
+        assert "Default: bayesian,boosted,middle,stack" in said
     model = tmp_path / "middle.errcomp"
     argv = ("calibrate", "fit", kernels_csv, "--estimator", "mean", "-o", model)
     lacking = run(*argv)

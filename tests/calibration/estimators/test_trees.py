@@ -120,10 +120,10 @@ class TestBoostersThatAreRefused:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            ({"gradient_booster": {"name": "dart", "model": {"trees": []}}}, "boosters of dart"),
-            ({"gradient_booster": {"name": "gblinear"}}, "boosters of gblinear"),
-            ({"objective": {"name": "binary:logistic"}}, "boosters of binary:logistic"),
-            ({"objective": {"name": "reg:gamma"}}, "boosters of reg:gamma"),
+            ({"gradient_booster": {"name": "dart", "model": {"trees": []}}}, "boosters with dart"),
+            ({"gradient_booster": {"name": "gblinear"}}, "boosters with gblinear"),
+            ({"objective": {"name": "binary:logistic"}}, "boosters with binary:logistic"),
+            ({"objective": {"name": "reg:gamma"}}, "boosters with reg:gamma"),
             ({"objective": {}}, "not a booster in xgboost's JSON: KeyError"),
         ],
     )
@@ -135,7 +135,7 @@ class TestBoostersThatAreRefused:
     def test_several_targets(self, what):
         several = booster(STEPS)
         several["learner"]["learner_model_param"][what] = "3"
-        with pytest.raises(InputError, match="boosters of 3 targets are not supported"):
+        with pytest.raises(InputError, match="boosters with 3 targets are not supported"):
             Forest.from_booster(json.dumps(several))
 
     @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ class TestArraysThatAreRefused:
 
     @pytest.mark.parametrize("name", [n for n in arrays if n != "roots"])
     def test_lengths_that_differ(self, name):
-        self.refuse("as many in each array", **{name: self.arrays[name][:-1]})
+        self.refuse("arrays of equal length", **{name: self.arrays[name][:-1]})
 
     @pytest.mark.parametrize(
         ("roots", "message"),
@@ -207,7 +207,9 @@ class TestArraysThatAreRefused:
     )
     @pytest.mark.parametrize("name", ["left", "right"])
     def test_children(self, name, at, child):
-        self.refuse(f"children after their parent.* in node {at}", **self.changed(name, at, child))
+        self.refuse(
+            f"the children of a node, .* wrong in node {at}", **self.changed(name, at, child)
+        )
 
     def test_features(self):
         self.refuse("must compare columns 0 to 0", features=1)
@@ -350,12 +352,12 @@ class TestEqualToXgboost:
     @pytest.mark.parametrize(
         ("parameters", "message"),
         [
-            ({"booster": "dart"}, "boosters of dart"),
-            ({"booster": "gblinear"}, "boosters of gblinear"),
-            ({"objective": "reg:logistic"}, "boosters of reg:logistic"),
+            ({"booster": "dart"}, "boosters with dart"),
+            ({"booster": "gblinear"}, "boosters with gblinear"),
+            ({"objective": "reg:logistic"}, "boosters with reg:logistic"),
             (
                 {"objective": "reg:quantileerror", "quantile_alpha": [0.1, 0.9]},
-                "boosters of 2 targets",
+                "boosters with 2 targets",
             ),
         ],
     )

@@ -338,7 +338,7 @@ def test_bands_without_end_and_refused_bands_are_counted():
     assert sum(row.pit_histogram) == 54
     # The curve needs 90 % bands.
     assert row.abstention is None
-    assert row.answered.method == "no bands to order the runs by"
+    assert row.answered.method == "no bands, so runs cannot be sorted by band width"
     found = row.to_dict()
     assert found["mean_width_95"] is None
     assert found["coverage_90"] is None
@@ -447,7 +447,7 @@ def test_a_cell_that_shares_with_all_others_is_refused():
     assert [r.held_out for r in found.refused] == ["V100 / bert"]
     assert "shares the device or the model" in found.refused[0].reason
     assert found.rows[0].figures["mean_ape"].method == (
-        "no interval: 2 models say too little about others; at least 3 are needed"
+        "no interval: 2 models are too few to represent others; at least 3 are needed"
     )
     difference = found.row("leave-model-and-device-out", "global").against[0]
     assert difference.difference.method == found.rows[0].figures["mean_ape"].method
@@ -612,7 +612,7 @@ def test_arguments_that_cannot_be(arguments, words):
     ("change", "words"),
     [
         (lambda p: replace(p, predicted=-p.predicted), "one prediction above 0, got 10 predict"),
-        (lambda p: replace(p, predicted=p.predicted * np.nan), "unusable ones for L4/bert"),
+        (lambda p: replace(p, predicted=p.predicted * np.nan), "unusable values for L4/bert"),
         (lambda p: replace(p, run=p.run + "x"), "10 predictions for 10 runs"),
         (lambda p: replace(p, run=p.run[:5], predicted=p.predicted[:5]), "5 predictions for 10"),
         (lambda p: replace(p, low=p.low[:, :2]), r"got shapes \[\(2,\), \(4,\), \(23,\)\]"),

@@ -123,7 +123,7 @@ def test_unknown_vendors_are_named_with_the_remedy():
     device = np.array(["H100", "npu-1", "npu-2", "npu-1", ""], dtype=object)
     with pytest.raises(InputError, match=r"of 3 devices is unknown: npu-1, npu-2, \(no name\)"):
         vendors_of(device)
-    with pytest.raises(InputError, match=r"1 device is unknown: npu-1\. Add a column vendor"):
+    with pytest.raises(InputError, match=r"1 device is unknown: npu-1\. Add a vendor column"):
         split(runs(["npu-1", "H100"], ["m", "m"]), "leave-vendor-out")
 
 

@@ -261,7 +261,7 @@ def test_devices_borrow_from_their_family() -> None:
     known = correction.apply(asked(device="A1", kernel_class="CONV", predicted=1.0))
     assert known.level.tolist() == ["device"]
     assert known.factor[0] > 1.2
-    with pytest.raises(InputError, match="no column 'maker', which `family` names as the"):
+    with pytest.raises(InputError, match="no column 'maker', although `family` names it as"):
         KernelCorrection(family="maker").fit(Kernels(data))
     data["vendor"][0] = "B"
     with pytest.raises(InputError, match="vendor must be the same .* got A and B for device 'A1'"):
@@ -469,10 +469,10 @@ def test_one_kernel_is_enough_and_says_how_little_it_is() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({k: v for k, v in made().items() if k != "predicted"}, "no kernel has a time predicted"),
-        ({k: v for k, v in made().items() if k != "measured"}, "k.csv: no kernel has a time meas"),
+        ({k: v for k, v in made().items() if k != "predicted"}, "no kernel has a predicted time"),
+        ({k: v for k, v in made().items() if k != "measured"}, "k.csv: no kernel has a measured"),
         (made(measured=[0.0] * 48), r"no kernel to learn from \(48 measured as 0\)"),
-        (made(tool=["a", "b"] * 24), r"kernels are of several tools \(a, b\), whose errors differ"),
+        (made(tool=["a", "b"] * 24), r"kernels come from several tools \(a, b\), which have diff"),
     ],
 )
 def test_bad_kernels_are_refused(data: dict[str, Any], message: str) -> None:
@@ -487,9 +487,9 @@ def test_bad_requests_are_refused(fitted: KernelCorrection) -> None:
         KernelCorrection().to_arrays()
     with pytest.raises(InputError, match="the kernels are in 'us', but the corrections .* in 'ms'"):
         fitted.apply(asked(unit="us"))
-    with pytest.raises(InputError, match="predicted is missing, so there is nothing to correct"):
+    with pytest.raises(InputError, match='"predicted" is missing, so there is nothing to correct'):
         fitted.apply(Kernels({"kernel": ["k"], "measured": [1.0]}))
-    with pytest.raises(InputError, match="kernels are of several tools"):
+    with pytest.raises(InputError, match="kernels come from several tools"):
         fitted.apply(Kernels({**made(), "tool": ["a", "b"] * 24}))
 
 

@@ -112,7 +112,7 @@ def test_an_entry_that_says_it_is_huge():
     data = pack({"a": b"1", "b": b"2"})
     for offset in (20, 24):
         data = changed(data, b"PK\x01\x02", offset, 2**32 - 1, 4)
-    with pytest.raises(InputError, match="claim more than 256 MiB"):
+    with pytest.raises(InputError, match="claim to be larger than 256 MiB"):
         unpack(data)
 
 

@@ -99,7 +99,7 @@ def test_plain_json_refuses_what_would_be_lost(value):
 def test_plain_json_refuses_what_contains_itself():
     loop: list[object] = []
     loop.append(loop)
-    with pytest.raises(InputError, match="nested more than 32 deep"):
+    with pytest.raises(InputError, match="nested more than 32 levels deep"):
         plain_json(loop, "meta")
 
 
@@ -166,10 +166,10 @@ def test_what_only_looks_like_an_array():
 def test_truth_values_are_0_and_1():
     data = bytearray(encode(np.array([True, False])))
     data[-1] = 2
-    with pytest.raises(InputError, match="truth values other than 0 and 1"):
+    with pytest.raises(InputError, match="Boolean values other than 0 and 1"):
         decode(bytes(data), {"dtype": "|b1", "shape": [2], "finite": True})
     data[-1] = 255
-    with pytest.raises(InputError, match="truth values other than 0 and 1"):
+    with pytest.raises(InputError, match="Boolean values other than 0 and 1"):
         decode(bytes(data), {"dtype": "|b1", "shape": [2], "finite": True})
 
 

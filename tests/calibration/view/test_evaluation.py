@@ -74,7 +74,7 @@ def test_the_surest_runs_err_in_the_table_as_in_the_figure(found: Evaluation) ->
 def test_brackets_say_of_which_others_they_speak(found: Evaluation) -> None:
     method = dict(found.view().method)
     assert "groups (models, devices, …) like those held out" in method["[low, high]"]
-    how = method["Groups, and the method of the interval of the MAPE"]
+    how = method["Groups, and interval method of the MAPE"]
     assert how == f"{SPLIT}: 6 devices ({found.rows[0].figures['mean_ape'].method})"
 
 

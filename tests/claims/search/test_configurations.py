@@ -43,7 +43,9 @@ def test_a_column_of_one_value_in_each_tool_matches_nothing() -> None:
     rows = [("t", "a", "t.csv"), ("t", "b", "t.csv"), ("u", "a", "u.csv"), ("u", "b", "u.csv")]
     table = join(pairs(rows, "tool", "device", "trace"), ["t", "u"], "tool")
     assert table.n == 2
-    assert table.ignored == {"trace": "a different constant in each tool: cannot match rows"}
+    assert table.ignored == {
+        "trace": "constant within each tool, different between tools: cannot match rows"
+    }
 
 
 def test_one_tool_is_not_joined() -> None:

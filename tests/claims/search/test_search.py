@@ -354,5 +354,5 @@ def test_above_zero_is_met_by_chance_as_often_as_not() -> None:
 def test_a_seed_and_a_figure_that_cannot_be_used() -> None:
     with pytest.raises(InputError, match="seed must not be negative, got -1"):
         search_claim(small(), {"": "2.0%"}, seed=-1)
-    with pytest.raises(InputError, match="figure of 'a' must be a text .* got None"):
+    with pytest.raises(InputError, match="figure of 'a' must be text .* got None"):
         search_claim(small(), {"a": None})  # type: ignore[dict-item]  # what is tested

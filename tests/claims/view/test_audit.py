@@ -90,7 +90,7 @@ def test_an_undecided_group_is_told_what_would_decide_it(judged: Audit) -> None:
 
 
 def test_a_figure_without_an_interval_says_why() -> None:
-    """Two models say too little about others."""
+    """Two models are too few to represent others."""
     error = [0.1 + 0.1 * (i // 20) + 0.0005 * (i % 20) for i in range(40)]
     data = {
         "predicted": [1 + e for e in error],
@@ -103,8 +103,8 @@ def test_a_figure_without_an_interval_says_why() -> None:
     (table,) = audit_view(found).tables_for("text")
     shown = [column.cell(table.rows[0]).text for column in table.columns]
     assert row.figures["mape"].format() in shown
-    reason = "no interval: 2 models say too little about others; at least 3 are needed"
-    assert Note(f"{reason} (if you need only these: --cluster none)", "–") in table.notes
+    reason = "no interval: 2 models are too few to represent others; at least 3 are needed"
+    assert Note(f"{reason} (if you need only these 2: --cluster none)", "–") in table.notes
     assert not any("whole clusters" in note.text for note in table.remarks())
 
 

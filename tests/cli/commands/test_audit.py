@@ -44,7 +44,7 @@ def test_people_get_a_table_of_at_most_a_hundred_columns(run: Run) -> None:
     assert "44.0]‡" in ran.out
     assert "H100 training: the median of these pairs rounds to 4.1 %." in ran.out
     # Titles are those of checks of pairs, although some codes exist between tools as well.
-    assert "The tools are about different things" not in run("audit", "--tool", "micro").out
+    assert "The tools predict different levels" not in run("audit", "--tool", "micro").out
     assert "\x1b" not in ran.out
 
 
@@ -140,7 +140,7 @@ def test_the_same_seed_gives_the_same_bytes(run: Run) -> None:
         ),
         (
             ("metrics", "neusight", "--where", "device=H100,L4, mode=inference,training"),
-            "One --where takes one key: --where device=H100,L4 --where mode=inference,training",
+            "Write one --where per key: --where device=H100,L4 --where mode=inference,training",
         ),
         (("audit", "neusight", "--claim", "good"), "cannot read the figure 'good'"),
         (("audit", "neusight", "--metric", "correlation"), "--metric is the metric of --claim"),

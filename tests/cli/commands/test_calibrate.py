@@ -233,7 +233,7 @@ def test_too_few_devices_to_calibrate_for_a_new_one(run: Run, tmp_path: Path) ->
     assert rows["device", "global"]["levels"] == []
     text = words(run(*argv).out)
     assert "nothing: too few groups" in text
-    assert "too few devices to hold out: the band is the estimator's own" in text
+    assert "too few devices to hold out, so the band is the estimator's own" in text
 
 
 # --- show ---
@@ -522,7 +522,7 @@ BAD = [
     (("fit", "unitless.csv", *FAST, "-o", "m.errcomp"), "the times have no unit"),
     (
         ("fit", "unmeasured.csv", *FAST, "-o", "m.errcomp"),
-        "none of 16 runs has both its own time (run_measured) and the time",
+        "none of 16 runs has both an end-to-end time (run_measured) and the",
     ),
     ((*FIT, *FAST, "--runs", "nothing.csv"), "nothing.csv"),
     ((*FIT, *FAST, "--runs", "unmeasured.csv"), "every run needs a name of its own"),
@@ -545,7 +545,7 @@ BAD = [
     ),
     (
         ("evaluate", "unmeasured.csv", *FAST),
-        "none of 16 runs has both its own time (run_measured) and the time",
+        "none of 16 runs has both an end-to-end time (run_measured) and the",
     ),
     ((*EVALUATE, *FAST, "--figure", "overhead=a.svg"), "--figure takes predicted=FILE or"),
     (

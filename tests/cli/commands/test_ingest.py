@@ -65,7 +65,7 @@ def test_names_of_formats_and_paths(run: Any, logs: Path, tmp_path: Path) -> Non
     done = run("ingest", "a", "b", "c", "-o", tmp_path / "o.csv")
     assert (done.code, "one path, or a format and one path" in done.err) == (2, True)
     done = run("ingest", "neusight", ".", "-o", tmp_path / "o.csv", "--table", "runs")
-    assert (done.code, "holds times as pairs (--table pairs" in done.err) == (2, True)
+    assert (done.code, "only be read as pairs (--table pairs" in done.err) == (2, True)
 
 
 def test_a_graph(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,6 +142,6 @@ def test_joining_by_name_with_aliases(run: Any, tmp_path: Path) -> None:
     assert (done.code, pl.read_csv(out)["measured"].to_list()) == (0, [3, 4]), done.err
     (tmp_path / "a.json").write_text("[1]")
     done = run(*argv, "--aliases", tmp_path / "a.json", "-o", out)
-    assert (done.code, "expected an object of names" in done.err) == (2, True)
+    assert (done.code, "expected a JSON object that maps" in done.err) == (2, True)
     done = run(*argv, "-o", out)
     assert (done.code, "only 1 of 2 rows find a match" in done.err) == (2, True)

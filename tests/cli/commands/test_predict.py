@@ -136,8 +136,8 @@ def test_a_model_without_calibrated_bands_says_so(run: Run, tmp_path: Path, new:
                ).code == 0  # fmt: skip
     other = new(table(("T4",)))
     text = " ".join(run("predict", other, "--model", tmp_path / "m.errcomp").out.split())
-    band = "Band of a run on a new device: the model's own, not calibrated"
-    assert f"{band}, as there are too few devices" in text
+    band = "Band of a run on a new device: the estimator's own, not calibrated"
+    assert f"{band}, because there are too few devices" in text
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "json", "md", "tex"])

@@ -72,7 +72,7 @@ def test_a_page_of_a_document_is_that_of_the_command(run: Run, table: Path, tmp_
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("pairs.csv", "-o", "page.pdf"), "page.pdf: a report is a page; name a file that ends"),
+        (("pairs.csv", "-o", "page.pdf"), "page.pdf: a report is an HTML page; name a file"),
         (("none.csv", "-o", "page.html"), "none.csv: no such file"),
         (("pairs.csv", "-o", "no/page.html"), "no/page.html: cannot be written"),
         (("bad.json", "-o", "page.html"), "bad.json: "),

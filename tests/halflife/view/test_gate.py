@@ -149,7 +149,7 @@ def test_summary_of_a_regression():
     assert "| Gelu 1x128 | Gelu | 1.2 to 1.3 | 0.0 % | -50.3 % | -50.3 % \\[" in text
     assert "- The measurement changed: repeat the previous version" in text
     assert "| error grew | 1 |" in text
-    assert "check number 1 of this history. Its chance of any false alarm is 0.025; that" in text
+    assert "check number 1 of this history. The probability of any false alarm is 0.025 in" in text
     assert "The prediction changed" not in text
     assert "Student t" not in text
     assert "without a regression" not in text
@@ -202,7 +202,7 @@ def test_summary_of_what_moved_and_is_no_regression():
 def test_summary_where_what_moved_is_not_known():
     text = markdown_summary(check(panel_of_rows([[*BASE, 9.0]], frozen=False)))
     assert "unknown whether measurement or prediction changed" in text
-    assert "- It is unknown whether the measurement or the prediction changed: keep both" in text
+    assert "- It is unknown whether the measurement or the prediction changed: store both" in text
     assert "8.1e+03 times" in text
     assert "The measurement changed" not in text
 

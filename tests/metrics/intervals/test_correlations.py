@@ -135,4 +135,4 @@ def test_an_estimate_has_it(name: str) -> None:
     assert by_cluster.method == "jackknife of z"
     other = estimate(name, predicted=p, measured=m, method="bca")
     assert other.low is None
-    assert other.method == "no interval: bca is not for a correlation; use default"
+    assert other.method == "no interval: method bca does not apply to a correlation; use default"

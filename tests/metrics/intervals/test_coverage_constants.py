@@ -104,7 +104,9 @@ class TestCaveat:
         row = (0.80, 0.80, 0.80, 0.80, 0.80, 0.85, 0.85, 0.85)
         (caveat,) = small_sample("RMSE", row, Sample(3, clustered=True))
         assert caveat.code == "few-clusters"
-        assert caveat.message.endswith("no tested number, up to 40, reaches 93 % coverage.")
+        assert caveat.message.endswith(
+            "no tested number of clusters, up to 40, reaches 93 % coverage."
+        )
 
     def test_estimates_carry_it(self):
         rng = np.random.default_rng(0)

@@ -56,12 +56,12 @@ class TestDependence:
         assert (found.names, found.words) == (("model", "device"), "3 models x 3 devices")
 
     def test_two_clusters_say_too_little(self):
-        few = "no interval: 2 devices say too little about others; at least 3 are needed"
+        few = "no interval: 2 devices are too few to represent others; at least 3 are needed"
         device = {"device": ["A", "A", "A", "B", "B", "B"]}
-        assert dependence(device).reason == f"{few} (if you need only these: --cluster none)"
+        assert dependence(device).reason == f"{few} (if you need only these 2: --cluster none)"
         assert dependence(device, given=True).reason == few
         crossed = {**device, "model": [1, 2, 3, 1, 2, 3]}
-        assert dependence(crossed).reason == f"{few} (if you need only these: --cluster model)"
+        assert dependence(crossed).reason == f"{few} (if you need only these 2: --cluster model)"
 
     def test_missing_labels_are_told(self):
         labels = {"model": ["a", None, "b", "b", None, None, None]}

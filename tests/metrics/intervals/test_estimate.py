@@ -189,7 +189,7 @@ class TestNoInterval:
     def test_a_method_that_does_not_apply(self, name, method, use):
         e = estimate(name, **pairs(40), method=method)
         assert e.low is None
-        assert f"{method} is not for" in e.method
+        assert f"method {method} does not apply to" in e.method
         assert use in e.method
 
     @pytest.mark.parametrize("name", ["rmse", "rmspe"])
@@ -232,8 +232,8 @@ class TestClusters:
         alone = estimate("mape", **data)
         assert both.low <= alone.low < alone.high <= both.high
         assert estimate("mape", **data, clusters=keys, method="bca").method == (
-            "no interval: bca can resample only one key, and 6 values of first key x 5 values of "
-            "second key are crossed"
+            "no interval: bca can resample only one key, not two crossed keys (6 values of first "
+            "key x 5 values of second key)"
         )
 
     @pytest.mark.parametrize("name", ["within_20", "median_ape"])
@@ -251,7 +251,7 @@ class TestClusters:
     def test_too_few_clusters(self, name):
         e = estimate(name, **pairs(40), clusters=np.arange(40) // 20)
         assert e.method == (
-            "no interval: 2 clusters say too little about others; at least 3 are needed"
+            "no interval: 2 clusters are too few to represent others; at least 3 are needed"
         )
         e = estimate(name, **pairs(40), clusters=["same"] * 40)
         assert e.method == (
@@ -274,8 +274,8 @@ class TestClusters:
         share = estimate("within_20", **data, clusters=label)
         assert (share.low, share.high) == pytest.approx((0, 1), abs=1e-3)
         assert estimate("mape", **data, clusters=label, method="log-t").method == (
-            "no interval: one of 5 clusters holds nearly all pairs, and the other pairs say "
-            "too little"
+            "no interval: one of 5 clusters has nearly all the weight, and the others "
+            "contain too little information"
         )
 
     def test_labels_of_any_kind(self):

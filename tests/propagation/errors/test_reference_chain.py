@@ -144,7 +144,9 @@ SIMULATOR_D = Step("c", "d", mape=(0.05, 0.10))
 
 def test_one_step_says_against_what() -> None:
     found = Chain([SURROGATE]).compose()
-    assert str(found) == "surrogate: 0.61 % against simulator; unknown against other references"
+    assert (
+        str(found) == "surrogate: 0.61 % against simulator; error against other references unknown"
+    )
 
 
 def test_dictionary_has_plain_numbers() -> None:
@@ -168,7 +170,7 @@ def test_dictionary_has_plain_numbers() -> None:
         (("a", "b", None, None, -0.1), "mape must be finite and 0 or more"),
         (("a", "b", None, None, (0.2, 0.1)), r"got \(0.2, 0.1\)"),
         (("a", "b", None, None, (0.1, 0.2, 0.3)), "mape must be finite"),
-        (("a", "b", None, None, "5 %"), "Fractions are meant"),
+        (("a", "b", None, None, "5 %"), "Give fractions"),
         (("a", "b", None, None, True), "mape must be finite"),
         (("a", "a", None, 0.1), "its own reference"),
         (("", "a", None, 0.1), "must be names"),

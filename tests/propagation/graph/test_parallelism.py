@@ -236,7 +236,7 @@ def test_a_pipeline_repeats_its_stages() -> None:
         ),
         (
             lambda a: Replicas(a, 4, Quantity("j", 1.0, 4.0)),
-            "spread of at most 3 .*, got log-ratio",
+            "spread of at most 3 .*, got a log-ratio error",
         ),
         (
             lambda a: Replicas(a, 4, Quantity("j", 1.0, 0.1), correlation=1.2),

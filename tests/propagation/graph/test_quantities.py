@@ -63,7 +63,7 @@ def test_two_quantities_of_one_name() -> None:
 def test_a_bandwidth_is_not_the_quantity_itself() -> None:
     beta = Quantity("beta", 4.0, 0.1)
     graph = Serial([beta, Collective("send", 2, 1, 0, beta)])
-    with pytest.raises(InputError, match=r"\(A bandwidth stands for its inverse.\)"):
+    with pytest.raises(InputError, match=r"\(A bandwidth is listed as its inverse.\)"):
         quantities(graph)
 
 
@@ -177,8 +177,8 @@ def test_every_operation() -> None:
 @pytest.mark.parametrize(
     ("times", "message"),
     [
-        ({}, "times: none for 'a', 'b'. Given: none"),
-        ({"a": 1.0, "B": 1.0}, "times: none for 'b'. Given: a, B"),
+        ({}, "times: no time for 'a', 'b'. Given: none"),
+        ({"a": 1.0, "B": 1.0}, "times: no time for 'b'. Given: a, B"),
         ({"a": [1.0, 2.0], "b": [1.0, 2.0, 3.0]}, "times: must be numbers or arrays of one shape"),
         ({"a": "x", "b": 1.0}, "times: must be numbers or arrays of one shape"),
         ({"a": [1.0, float("nan")], "b": 1.0}, r"times: 'a' must be finite, got nan"),

@@ -299,7 +299,7 @@ def test_precision_that_is_not_reached_is_said() -> None:
     assert len(result) == 4096
     (caveat,) = result.caveats
     assert caveat.code == "precision"
-    assert "not reached with 4,096 draws" in caveat.message
+    assert "not reached: 4,096 draws" in caveat.message
 
 
 def test_sobol_points_beat_random_ones() -> None:

@@ -40,7 +40,8 @@ def test_bands_that_hold_pass(schema):
     assert not report.failed
     assert schema(report.junit())[0].get("failures") == "0"
     assert (
-        report.verdict == "Pass: the 90 % band under estimated contains 90 % [80, 97] of 40 totals."
+        report.verdict
+        == 'Pass: the 90 % band under "estimated" contains 90 % [80, 97] of 40 totals.'
     )
     assert "What to do: nothing." in report.markdown
 
@@ -93,12 +94,12 @@ def test_a_summary_says_what_holds_instead():
         caveats=(Caveat("few-clusters", "8 devices"),),
     )
     text = report_validation(result).markdown
-    assert "**Too narrow: the 90 % band under independent contains 60 % \\[40, 80\\]" in text
+    assert '**Too narrow: the 90 % band under "independent" contains 60 % \\[40, 80\\]' in text
     assert (
-        "- Or use another assumption: under classes the band is 1.0 times as wide and contains 90 %"
-        in text
+        '- Or use another assumption: under "classes" the band is 1.0 times as wide and contains '
+        "90 %" in text
     )
-    assert "chosen after a look at these totals" in text
+    assert "chosen on these same totals" in text
     assert "few-clusters: an interval from few clusters" in text
     assert "2 runs were not evaluated." in text
     assert "| independent (main) | 50 \\[30, 70\\] |" in text

@@ -237,7 +237,7 @@ def test_dates_count_to_the_day(engine: str, history: pl.DataFrame, to_engine: M
     found = panel_of(HistoryRows(to_engine(engine, timed)))
     same(found, expected)
     (note,) = (note for note in found.notes if "time of day" in note)
-    assert note.startswith("a time of day is ignored, as only the day counts: ")
+    assert note.startswith("only the day of a validation counts: the time of day of ")
 
 
 def test_dates_as_text_count_to_the_day(history: pl.DataFrame) -> None:

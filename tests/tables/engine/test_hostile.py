@@ -196,7 +196,7 @@ def test_names_that_no_engine_can_hold_are_refused(engine: str, name: str, to_en
 
 def test_a_zero_byte_in_a_name_is_refused() -> None:
     for table in (pairs(**{"\0at": 1}), pairs(**{"\0at": 1}).lazy()):
-        with pytest.raises(InputError, match="a zero byte in its name. Rename it"):
+        with pytest.raises(InputError, match="its name contains a zero byte. Rename it"):
             summarize(table, figures="mape", level=None)
 
 
@@ -426,7 +426,9 @@ def test_types_that_are_rarely_keys(engine: str, what: str, to_engine: Make) -> 
 def test_polars_writes_different_times_alike() -> None:
     rows = PairRows(pairs(k=repeated(*ODD["times"])).lazy())
     assert rows.where({"k": "00:00:00"}).n == 8
-    with pytest.raises(InputError, match="cannot select by 'k': Polars writes several of its val"):
+    with pytest.raises(
+        InputError, match="cannot select by 'k': several of its values have the same text"
+    ):
         rows.where({"k": "01:02:03"})
 
 

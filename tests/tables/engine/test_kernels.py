@@ -171,7 +171,7 @@ def test_rows_that_cannot_be_used_are_named_by_their_keys(
 
 def test_the_same_is_refused_as_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     cases: dict[str, pl.DataFrame] = {
-        "kernels are of several tools": kernels(tool=["a", "b"] * 100),
+        "kernels come from several tools": kernels(tool=["a", "b"] * 100),
         "missing column measured": kernels().drop("measured"),
         r"mixed units: 'ms' and 's' \(the second in 100 rows: run=": kernels(
             unit=["ms", "s"] * 100
@@ -183,7 +183,7 @@ def test_the_same_is_refused_as_in_memory(monkeypatch: pytest.MonkeyPatch) -> No
     for message, table in cases.items():
         with pytest.raises(InputError, match=message):
             KernelCorrection().fit(table.lazy())
-    with pytest.raises(InputError, match="no column 'make', which `family` names"):
+    with pytest.raises(InputError, match="no column 'make', although `family` names"):
         KernelCorrection(family="make").fit(kernels().lazy())
     monkeypatch.setattr(_cells, "_MOST", 20)
     with pytest.raises(

@@ -94,7 +94,7 @@ def test_a_file_with_other_columns_is_named(
         part = part.with_columns(model=pl.lit(1, dtype=pl.Int64))
     part.write_parquet(path)
     with pytest.raises(
-        InputError, match=rf"part-4\.parquet: its columns are not those of .*{message}"
+        InputError, match=rf"part-4\.parquet: its columns differ from those of .*{message}"
     ):
         scan(folder)
 

@@ -104,7 +104,7 @@ def test_predictor_versions_under_one_version_are_series() -> None:
         }
     )
     assert history.series_names == ("a", "b")
-    assert "each is a series of its own" in history.notes[0]
+    assert "each counts as a separate series" in history.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -371,7 +371,10 @@ def test_repeats_are_rows_that_differ_in_a_value_or_a_number() -> None:
         ({"version": None}, r"h\.csv: missing column version\. Columns found: op, device, measu"),
         ({"measured": None}, "missing column measured. Columns found"),
         ({"measured": [1.0, 0.0, 1.0, -2.0]}, "measured must be positive and finite, got 0.0 in r"),
-        ({"measured": [1.0, -1.0, 1.0, 1.0]}, "got -1.0 in row 2. Fix the value, or give the row"),
+        (
+            {"measured": [1.0, -1.0, 1.0, 1.0]},
+            "got -1.0 in row 2. Errors are ratios here: fix the value, or",
+        ),
         ({"measured": [1.0, 1.0, float("inf"), 1.0]}, "positive and finite, got inf in row 3"),
         ({"measured": ["1", "x", "1", "1"]}, "measured must be a number, got 'x' in row 2"),
         ({"measured": [1.0, float("nan"), 1.0, 1.0]}, "positive and finite, got nan in row 2"),

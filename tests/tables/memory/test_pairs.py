@@ -49,7 +49,7 @@ def test_as_pairs_returns_float_arrays() -> None:
         ([np.nan], [1.0], "predicted must be finite, got nan in row 1"),
         ([1.0], [np.inf], "measured must be finite, got inf in row 1"),
         ([1.0, 1.0], [1.0, -2.0], "measured must be positive, got -2.0 in row 2"),
-        ([1.0], [0.0], 'zeros="exclude" .--zeros exclude; they are counted'),
+        ([1.0], [0.0], 'zeros="exclude" .--zeros exclude; the result counts them'),
     ],
 )
 def test_as_pairs_says_what_is_wrong(predicted: object, measured: object, message: str) -> None:

@@ -132,7 +132,7 @@ def test_an_order_is_taken_as_given():
     found = order(["b", "a"], given=["a", "x", "b"], released=["2025-01-01", "2025-02-01"])
     assert (found.names, found.by) == (("a", "b"), "order")
     assert found.notes == (
-        "1 versions of the given order were never validated: left out",
+        "1 versions of the given order were never validated and are left out",
         "the given order differs from the release dates: b (2025-01-01) was "
         "released before a (2025-02-01)",
     )
