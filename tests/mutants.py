@@ -48,7 +48,7 @@ FAST = "not slow and not distributed and not browser"
 ALSO = {
     "codec": ("documents",),
     "errors": ("test",),
-    "system": ("files", "folders", "jobs", "strict"),
+    "system": ("files", "folders", "jobs", "limits", "strict"),
 }
 #: Mutants that no test can kill: file, line, mutated line (both stripped), and why.
 EQUIVALENT: tuple[tuple[str, str, str, str], ...] = (

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.system.strict_json import is_number, loads, number, table
+from errcomp.system.strict_json import (
+    DoubledNameError,
+    is_number,
+    loads,
+    number,
+    refuse_doubles,
+    table,
+)
 
 
 @pytest.mark.parametrize(
@@ -32,6 +40,16 @@ def test_json_with_a_repeated_name_is_refused() -> None:
         loads('{"a": 1, "b": 2, "a": 3}')
     with pytest.raises(ValueError, match="nested too deeply"):
         loads("[" * 200_000)
+
+
+@pytest.mark.parametrize("encode", [str, str.encode])
+def test_a_name_that_was_decoded_once_and_stands_there_twice(
+    encode: Callable[[str], str | bytes],
+) -> None:
+    refuse_doubles(encode('[{"dur": 1}, {"dur": 2}]'), {"dur": 2})
+    refuse_doubles(encode('{"dur": 1, "name": "\\"dur\\""}'), {"dur": 1})
+    with pytest.raises(DoubledNameError, match="'dur' twice"):
+        refuse_doubles(encode('{"dur": 1, "dur": 2}'), {"dur": 1})
 
 
 def test_rows_of_a_table_have_their_lines() -> None:

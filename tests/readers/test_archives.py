@@ -221,6 +221,15 @@ def test_headers_of_a_zip_that_disagree(tmp_path: Path) -> None:
         ingest(path)
 
 
+def test_a_zip_with_and_without_entries_for_its_folders(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a/", "")
+        archive.writestr("a/1.log", LOG)
+        archive.writestr("b/c/2.log", LOG)
+    assert len(ingest(path).rows) == 4
+
+
 def test_a_zip_of_many_entries_is_refused_before_any_is_unpacked(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,11 @@ def test_a_query_has_a_budget(export: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert len(sqlite.select(database, "t", ["a"])[1]) == 2000
 
 
+@pytest.mark.parametrize(("size", "looks"), [(0, 100), (400_000, 100), (5_000_000, 1000)])
+def test_the_budget_grows_with_the_file(size: int, looks: int) -> None:
+    assert sqlite._Budget(size).left == looks
+
+
 def test_a_signal_ends_a_query_and_is_not_lost(export: Path) -> None:
     execute(export, "CREATE TABLE t (a)", f"INSERT INTO t {ENDLESS} SELECT n FROM q LIMIT 2000")
 

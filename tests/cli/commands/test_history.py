@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -167,6 +169,19 @@ def test_bad_input(
     assert "secret" not in found.err
     assert len(found.err.splitlines()) == 1
     assert store.read_bytes() == before
+
+
+def test_check_names_what_was_changed(store: Path, run: Run) -> None:
+    assert run("history", "check", store).out == (
+        f"{store}: 1 addition with 4 validations, unchanged since they were written\n"
+    )
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        connection.execute("UPDATE errcomp_validation SET measured = 9 WHERE id = 2")
+        connection.commit()
+    found = run("history", "check", store)
+    assert found.code == 1
+    assert f"{store}: history default, addition 1: its 4 rows were changed after" in found.out
+    assert "unchanged" not in found.out
 
 
 @pytest.mark.extras
