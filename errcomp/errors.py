@@ -57,6 +57,10 @@ class MissingExtraError(ErrcompError, ImportError):
         )
 
 
+class GuessedWarning(UserWarning):
+    """The columns of predictions and measurements were guessed by their names."""
+
+
 class LeftOutWarning(UserWarning):
     """A column cannot be a key, because its values are lists or cannot be read: it is left out."""
 

@@ -24,7 +24,7 @@ from errcomp.caveats.tools import RelativeDifference, Tools, relative_difference
 from errcomp.errors import InputError
 from errcomp.metrics.intervals import check_options
 from errcomp.results import Caveat
-from errcomp.tables import Table
+from errcomp.tables import Pairs, Table
 from errcomp.tables.backends import pairs_in_memory
 
 __all__ = [
@@ -96,7 +96,7 @@ def check(
     """
     check_options(seed=seed)
     summed = isinstance(pairs, Table) and pairs.engine != ""
-    table: Any = pairs if summed else pairs_in_memory(pairs)
+    table: Any = pairs if summed or isinstance(pairs, Pairs) else pairs_in_memory(pairs)
     if len(table.tools) > 1:
         raise InputError(
             f"these pairs are of {len(table.tools)} tools ({', '.join(table.tools[:3])}, …). Check "

@@ -30,6 +30,7 @@ from errcomp.metrics.sums import ROUNDING as ROUNDING_OF_SUMS
 from errcomp.metrics.sums import TERMS, quantiles, values
 from errcomp.results import Caveat, format_fraction
 from errcomp.tables import RESERVED_KEYS, Pairs
+from errcomp.tables.columns import with_roles
 from errcomp.tables.configurations import VARIANT_KEYS
 from errcomp.tables.sums import Sum
 
@@ -176,8 +177,8 @@ class Case:
         return self._codes[key]
 
     def varying(self, names: Sequence[str]) -> list[str]:
-        """Return those of these keys that have at least two values in the table."""
-        present = [name for name in names if name in self.pairs.keys]
+        """Return the keys with these roles that have at least two values in the table."""
+        present = with_roles(names, self.pairs.keys)
         return [name for name in present if len(self.codes(name)[1]) > 1]
 
     @cached_property

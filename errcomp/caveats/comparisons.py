@@ -14,6 +14,7 @@ from errcomp.caveats._registry import caveat
 from errcomp.caveats._statistics import Moments, simulated_p
 from errcomp.results import Caveat
 from errcomp.stats.significance import holm, rank_sum_p, signed_rank_p, student_ppf, student_sf
+from errcomp.tables.columns import with_roles
 from errcomp.tables.configurations import VARIANT_KEYS
 
 if TYPE_CHECKING:
@@ -386,7 +387,8 @@ def groups_that_cancel(case: Case) -> Finding | None:
     """Find groups with totals too low and too high, so that the total of all looks right."""
     tried = []
     for grouping in groupings(case):
-        keys = tuple(key for key in grouping if key not in NOT_ADDED)
+        not_added = with_roles(NOT_ADDED, case.pairs.keys)
+        keys = tuple(key for key in grouping if key not in not_added)
         if not case.varying(keys):
             continue
         groups = _groups(case, keys)

@@ -8,9 +8,10 @@ import os
 import signal
 import sys
 from _thread import interrupt_main
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
+from shlex import join
 from threading import Timer, current_thread, main_thread
 from types import TracebackType
 from typing import Any
@@ -18,8 +19,8 @@ from typing import Any
 from errcomp import __version__
 from errcomp.cli import commands
 from errcomp.cli.parser import Parser, add_commands, add_examples, leaves
-from errcomp.cli.streams import complain, silence, warnings_told
-from errcomp.errors import ErrcompError, LeftOutWarning
+from errcomp.cli.streams import complain, silence, tell, warnings_told
+from errcomp.errors import ErrcompError, GuessedWarning, LeftOutWarning
 
 #: Examples of the whole command line; those of a command are in its file.
 EXAMPLES = {
@@ -94,10 +95,20 @@ def run(argv: Sequence[str] | None) -> int:
         except (ErrcompError, OSError) as error:
             signals.check()  # a library may make an error of the signal
             complain(str(error) if isinstance(error, ErrcompError) else _of_system(error))
+            for line in _commands(error, sys.argv[1:] if argv is None else argv):
+                tell(line)
             return 2
         except BaseException:  # Polars has an error outside of Exception
             signals.check()
             raise
+
+
+def _commands(error: Exception, argv: Sequence[str]) -> Iterator[str]:
+    """Yield the commands to choose from, where an error leaves a choice of columns."""
+    choices = getattr(error, "choices", ())
+    for predicted, measured in choices[:3]:
+        named = ("--predicted", predicted, "--measured", measured)
+        yield f"  {join(('errcomp', *argv, *named))}"
 
 
 def _of_system(error: OSError) -> str:
@@ -113,7 +124,10 @@ def _run(argv: Sequence[str] | None, args: argparse.Namespace) -> int:
         return 2
     from errcomp.system.limits import limits, parsed
 
-    with limits(**parsed(getattr(args, "limit", ()))), warnings_told(LeftOutWarning):
+    with (
+        limits(**parsed(getattr(args, "limit", ()))),
+        warnings_told(LeftOutWarning, GuessedWarning),
+    ):
         args.run(args)
     sys.stdout.flush()
     return int(args.exit_code)

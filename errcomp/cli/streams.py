@@ -88,8 +88,12 @@ def warnings_told(*always: type[Warning]) -> Iterator[None]:
         try:
             yield
         finally:
-            for message in dict.fromkeys(str(warning.message) for warning in caught):
-                complain(f"warning: {' '.join(message.split())}")
+            from errcomp.errors import GuessedWarning
+
+            categories = {str(warning.message): warning.category for warning in caught}
+            for text, category in categories.items():
+                word = "note" if issubclass(category, GuessedWarning) else "warning"
+                complain(f"{word}: {' '.join(text.split())}")
 
 
 def silence() -> None:

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from errcomp.datasets._spec import Column, DatasetInfo, DatasetSpec, TableInfo
 from errcomp.errors import InputError, offer
 from errcomp.system.files import replacing
-from errcomp.tables import History, Kernels, Pairs
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
     import polars as pl
+
+    from errcomp.tables import History, Kernels, Pairs
 
 __all__ = [
     "build",
@@ -192,6 +193,8 @@ def load(name: str) -> Pairs | Kernels | History:
     >>> load("ort-releases").versions[-1]
     '1.31.1'
     """
+    from errcomp.tables import History, Kernels, Pairs
+
     spec = _spec(name)
     if spec.holds == "pairs":
         return Pairs(**_table(name, spec), subject=spec.subject)
@@ -220,6 +223,8 @@ def example_runs() -> Kernels:
     >>> ec.Composition(estimators=()).fit(ec.datasets.example_runs()).to_dict()["runs"]
     8
     """
+    from errcomp.tables import Kernels
+
     times = [float(i) for i in range(1, 9)]
     return Kernels(
         {

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from calendar import timegm
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -40,6 +41,20 @@ _NOT_FINITE_REMEDY = (
 STATUS_OK = ("", "ok", "success", "0", "none")
 #: The same values in words, for messages.
 STATUS_WORDS = "ok, success, 0, none or an empty status"
+#: Names of the key that identifies a device, a model, …; the first is errcomp's name.
+ROLES: Mapping[str, tuple[str, ...]] = {
+    "device": (
+        *("device", "gpu", "accelerator", "chip", "hardware", "hw", "platform", "machine"),
+        *("device_name", "gpu_name", "device_type", "gpu_type"),
+    ),
+    "model": (
+        *("model", "network", "net", "workload", "app", "application", "benchmark", "bench"),
+        *("model_name", "network_name", "app_name", "benchmark_name"),
+    ),
+    "mode": ("mode",),
+    "kernel_class": ("kernel_class", "op_type", "operator_type", "kernel_type"),
+}
+_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -426,3 +441,48 @@ def _refuse(name: str, values: list[Any], which: list[bool], origin: Origin) -> 
         f"2026-11-20T09:30:00Z), got {str(values[int(np.argmax(bad))])[:60]!r} in "
         f"{origin.name(bad)}. Use one of these formats."
     )
+
+
+# What a key is for, by the names that people give it.
+
+
+def role_of(role: str, keys: Collection[str]) -> str | None:
+    """Return the key that has a role (``"device"``, ``"model"``, …); None if no key has it.
+
+    A key of that very name has it, and any name is a role of its own.
+
+    Of several, the one whose name stands first in `ROLES`. Case and separators do not count.
+
+    Examples
+    --------
+    >>> role_of("device", ["app", "GPU"]), role_of("model", ["app"]), role_of("mode", ["app"])
+    ('GPU', 'app', None)
+    """
+    if role in keys or role not in ROLES:
+        return role if role in keys else None
+    names: dict[str, str] = {}
+    for key in keys:
+        names.setdefault("_".join(words_of(key)), key)
+    return next((names[name] for name in ROLES[role] if name in names), None)
+
+
+def with_roles(roles: Iterable[str], keys: Collection[str]) -> list[str]:
+    """Return the keys that have these roles, in the order of the roles.
+
+    Examples
+    --------
+    >>> with_roles(["model", "device", "mode"], ["gpu", "mode"])
+    ['gpu', 'mode']
+    """
+    return [key for role in roles if (key := role_of(role, keys)) is not None]
+
+
+def words_of(name: str) -> list[str]:
+    """Split a name into its words, in lower case.
+
+    Examples
+    --------
+    >>> words_of("simCycles_v2")
+    ['sim', 'cycles', 'v', '2']
+    """
+    return [word.lower() for word in _WORD.findall(name)]

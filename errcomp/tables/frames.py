@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 #: Prefix of columns made here, so that they do not collide with the user's.
 MARK = "_errcomp_"
+#: Rows that show whether a column of texts holds numbers.
+_SAMPLE = 100
 #: Why a column cannot be a key.
 LISTS = "its values are lists or similar"
 
@@ -161,6 +163,29 @@ def column_values(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:
     values = np.empty(len(series), dtype=object)
     values[:] = [None if is_missing(v) else v for v in _to_list(series, name)]
     return _without_decimals(values) if series.dtype == nw.Decimal else values
+
+
+def holds_numbers(frame: nw.DataFrame[Any]) -> dict[str, bool]:
+    """Say which columns hold numbers, or mostly texts of numbers."""
+    import narwhals as nw
+
+    kinds = {}
+    for name, kind in frame.schema.items():
+        kinds[name] = kind.is_numeric()
+        if kind in (nw.String, nw.Object, nw.Categorical):
+            some = [v for v in frame[name].head(_SAMPLE).to_list() if not is_missing(v)]
+            kinds[name] = 2 * sum(map(_is_number, some)) > len(some)
+    return kinds
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value.replace(",", ".") if isinstance(value, str) else value)
+    except (TypeError, ValueError):
+        return False
+    except OverflowError:  # an integer of hundreds of digits
+        return True
+    return True
 
 
 def key_columns(

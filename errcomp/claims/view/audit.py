@@ -30,6 +30,7 @@ from errcomp.report.model import (
     key_text,
     listing,
 )
+from errcomp.tables.columns import role_of, with_roles
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -549,7 +550,7 @@ def _figures(audit: Audit, pairs: Pairs | None) -> list[Figure]:
         return figures
     tools = {row.tool for row in audit.rows} - {""}
     own = pairs.of_tool(*tools) if len(tools) == 1 else pairs
-    by = tuple(key for key in ("device", "model") if key in own.keys) or audit.by
+    by = tuple(with_roles(("device", "model"), own.keys)) or audit.by
     figures += [
         Figure(
             "predicted",
@@ -571,13 +572,14 @@ def _figures(audit: Audit, pairs: Pairs | None) -> list[Figure]:
     if by:
         caption = f"The errors of each {by[0]}: each point is one pair."
         figures.append(Figure("groups", caption, lambda: _drawing().by_group(own, by=by[:1])))
-    rows = "tool" if len(pairs.tools) > 1 else "device"
-    if {rows, "model"} <= set(pairs.keys):
+    rows = role_of("tool" if len(pairs.tools) > 1 else "device", pairs.keys)
+    columns = role_of("model", pairs.keys)
+    if rows and columns:
         figures.append(
             Figure(
                 "coverage",
-                "Which workloads have predictions, and how good they are.",
-                lambda: _drawing().coverage_map(pairs, rows=rows, columns="model"),
+                "Which workloads have predictions, and how accurate the predictions are.",
+                lambda: _drawing().coverage_map(pairs, rows=rows, columns=columns),
             )
         )
     return figures

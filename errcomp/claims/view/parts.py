@@ -17,6 +17,7 @@ from errcomp.report.drawing import words as _text
 from errcomp.report.drawing.hover import tell
 from errcomp.results import format_number
 from errcomp.tables import RESERVED_KEYS, Pairs
+from errcomp.tables.columns import with_roles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,7 +96,8 @@ def looks(pairs: Pairs) -> tuple[str, list[Look]]:
 
     Values with the most pairs come first; the eighth and further values share one style.
     """
-    key = next((k for k in ("tool", "device") if _values(pairs, k) > 1), "")
+    usual = with_roles(("tool", "device"), pairs.keys)
+    key = next((k for k in usual if _values(pairs, k) > 1), "")
     if not key:
         return "", [Look("", np.arange(pairs.n), _style.BLUE, "o")]
     groups = sorted(pairs.groups(key), key=lambda group: -len(group.index))

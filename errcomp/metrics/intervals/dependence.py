@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.errors import InputError, describe_rows
+from errcomp.tables.columns import with_roles
 from errcomp.tables.table import sort_key
 
 if TYPE_CHECKING:
@@ -94,9 +95,11 @@ def cluster_keys(cluster: str | Sequence[str] | None, keys: Sequence[str]) -> tu
     --------
     >>> cluster_keys(None, ["device", "batch"]), cluster_keys("none", ["device"])
     (('device',), ())
+    >>> cluster_keys(None, ["app", "gpu"])
+    ('app', 'gpu')
     """
     if cluster is None:
-        return tuple(key for key in CLUSTER_KEYS if key in keys)
+        return tuple(with_roles(CLUSTER_KEYS, keys))
     named = (cluster,) if isinstance(cluster, str) else tuple(cluster)
     if named == (NO_CLUSTERS,):
         return ()

@@ -64,8 +64,15 @@ class EngineRows(Backend):
         rows = Rows(data)
         self.native, self.engine, self.source = data, rows.engine, source
         known = (*required, *(name for name in optional if name in rows.schema))
-        renamed = rows.asked(lambda: rename(rows.frame, columns or {}, source, known, options))
-        self._rows, self._renamed, self.dropped = Rows(renamed), dict(columns or {}), ()
+        columns = dict(columns or {})
+        sides = {"predicted", "measured"}
+        if set(required) == sides and not sides <= {*rows.schema, *columns}:
+            from errcomp.tables.guessing import with_guess
+
+            numeric = {name: kind.is_numeric() for name, kind in rows.schema.items()}
+            columns = with_guess(columns, numeric, source)
+        renamed = rows.asked(lambda: rename(rows.frame, columns, source, known, options))
+        self._rows, self._renamed, self.dropped = Rows(renamed), columns, ()
         for name in numbers:
             if name in self._rows.schema and not self._rows.is_number(name):
                 # Engines do not parse numbers from text.

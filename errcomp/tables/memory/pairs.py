@@ -22,7 +22,7 @@ from errcomp.tables.columns import (
     rename,
     status_ok,
 )
-from errcomp.tables.frames import key_columns, to_eager
+from errcomp.tables.frames import holds_numbers, key_columns, to_eager
 from errcomp.tables.table import Table
 
 if TYPE_CHECKING:
@@ -145,7 +145,13 @@ class Pairs(Table):
         subject: str | None = None,
         line_offset: int | None = None,
     ) -> None:
-        frame = rename(to_eager(data), columns or {}, source, options=OPTIONS)
+        frame = to_eager(data)
+        columns = dict(columns or {})
+        if not {"predicted", "measured"} <= {*frame.columns, *columns}:
+            from errcomp.tables.guessing import with_guess
+
+            columns = with_guess(columns, holds_numbers(frame), source)
+        frame = rename(frame, columns, source, options=OPTIONS)
         origin = Origin.of_table(source, len(frame), line_offset)
         self.source, self.subject, self.selection = source, subject, {}
         ok = status_ok(frame)
@@ -165,7 +171,7 @@ class Pairs(Table):
         self.measured: NDArray[np.float64] = m[keep]
         self.rows = origin.rows[keep]
         self._native = frame.to_native()
-        self._renamed = dict(columns or {})
+        self._renamed = columns
         names = [name for name in frame.columns if name not in NOT_KEYS]
         self._columns, self.unusable = key_columns(frame, names, keep, source)
 

@@ -19,9 +19,9 @@ def judged() -> Audit:
     data = {
         "predicted": [1.2 + 0.01 * (i % 5) for i in range(24)],
         "measured": [1.0] * 24,
-        "gpu": ["A", "B"] * 12,
+        "rack": ["A", "B"] * 12,
     }
-    return ec.audit(data, by=["gpu"], claims=[user_claim("<5%", aggregation="mean")])
+    return ec.audit(data, by=["rack"], claims=[user_claim("<5%", aggregation="mean")])
 
 
 def said(audit: Audit) -> str:

@@ -17,11 +17,11 @@ def judged() -> Audit:
     data = {
         "predicted": [1 + e for e in errors],
         "measured": [1.0] * 24,
-        "gpu": ["A"] * 12 + ["B"] * 12,
+        "rack": ["A"] * 12 + ["B"] * 12,
         "tool": ["mine"] * 24,
     }
     pairs = ec.Pairs(data, source="pairs.csv")
-    return ec.audit(pairs, by=["gpu"], claims=[user_claim("0.052", aggregation="mean")])
+    return ec.audit(pairs, by=["rack"], claims=[user_claim("0.052", aggregation="mean")])
 
 
 def test_the_title_says_which_is_the_tool(judged: Audit) -> None:

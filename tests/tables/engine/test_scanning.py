@@ -116,9 +116,9 @@ def test_a_file_that_is_cut_off_later_is_the_engines_error(folder: Path) -> None
 
 
 def test_columns_of_other_names(folder: Path, tmp_path: Path, table: pl.DataFrame) -> None:
-    other = table.rename({"measured": "wall_ms", "predicted": "model_ms"})
+    other = table.rename({"measured": "wall_ms", "predicted": "their_ms"})
     other.write_parquet(tmp_path / "other.parquet")
-    names = {"measured": "wall_ms", "predicted": "model_ms"}
+    names = {"measured": "wall_ms", "predicted": "their_ms"}
     rows = scan(tmp_path / "other.parquet", columns=names, unit="ms")
     assert (rows.unit, rows.keys) == ("ms", ("device", "model", "run"))
     with pytest.raises(InputError, match="missing columns predicted, measured"):
