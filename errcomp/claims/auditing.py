@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from errcomp.caveats import CHECKS, check, check_table, not_looked_for
 from errcomp.caveats.comparisons import GROUP_KEYS
-from errcomp.claims.registry import Claim, claims_of
+from errcomp.claims.registry import Claim, claims_of, user_claim
 from errcomp.claims.verdict import Verdict, figures_for, judge
 from errcomp.codec import (
     Count,
@@ -28,6 +28,7 @@ from errcomp.codec import (
     plain_keys,
     shape_of,
 )
+from errcomp.datasets.inputs import pairs_from
 from errcomp.metrics import figure
 from errcomp.metrics.intervals import check_options, fewest_resamples
 from errcomp.metrics.intervals.dependence import cluster_keys, dependence
@@ -35,10 +36,11 @@ from errcomp.report.shown import Shown
 from errcomp.results import VALUE, Caveat, Dropped, Estimate
 from errcomp.summary import summarize
 from errcomp.tables import Pairs, Table, check_keys
-from errcomp.tables.backends import pairs_of
+from errcomp.tables.columns import with_roles
 
 if TYPE_CHECKING:
     from errcomp.report.model import Report
+    from errcomp.tables import Zeros
     from errcomp.tables.engine.pairs import PairRows, PairTotals
 
     AuditPairs = Pairs | PairTotals
@@ -96,8 +98,16 @@ def grouped(
         there,
         sums=list(dict.fromkeys((*sums_for(_names(pairs, also), intervals=True), *SUMS))),
         cluster=clusters,
-        within=[key for key in (*_ASKED, *clusters) if key in pairs.keys and key not in there],
+        within=[key for key in (*with_roles(_ASKED, pairs.keys), *clusters) if key not in there],
     )
+
+
+def _claims(claims: str | Claim | Sequence[str | Claim] | None) -> Sequence[Claim] | None:
+    """Return claims, of which those of the user may be texts."""
+    if claims is None:
+        return None
+    given = [claims] if isinstance(claims, str | Claim) else claims
+    return [user_claim(claim) if isinstance(claim, str) else claim for claim in given]
 
 
 def figures_of(
@@ -347,6 +357,10 @@ class Audit(Shown, Document):
 def audit(
     pairs: Any,
     *,
+    predicted: str | None = None,
+    measured: str | None = None,
+    unit: str | None = None,
+    zeros: Zeros = "raise",
     by: str | Sequence[str] = USUAL_KEYS,
     tool: str | None = None,
     claims: Sequence[Claim] | None = None,
@@ -367,16 +381,19 @@ def audit(
 
     Parameters
     ----------
-    pairs : Pairs, dataframe or mapping of columns
+    pairs : path, dataframe, mapping of columns or Pairs
         Predictions and measurements. With a column ``tool``, every tool is audited on its own.
         Rows of a Polars LazyFrame, a DuckDB relation, a Dask or a Spark dataframe, and those that
         `errcomp.scan` leaves in their files, are not fetched; only sums over them are.
+    predicted, measured, unit, zeros
+        How to read the table: see `errcomp.datasets.inputs.pairs_from`.
     by : str or sequence of str
         Keys to group by; by default device and mode if the table has them, ``()`` for none.
     tool : str, optional
         Only this tool; by default the table's subject if it has one, else all.
-    claims : sequence of Claim, optional
-        Claims to check; by default those of the registry about the tools in the table.
+    claims : str, Claim or sequence of them, optional
+        Claims to check, e.g. ``"2.3%"`` (see `errcomp.claims.registry.user_claim`); by default
+        those of the registry about the tools in the table.
     level, method, cluster, resamples, seed
         Of the intervals, as in `errcomp.summarize`. Without ``cluster``, whole models and devices
         are resampled wherever the table has such keys.
@@ -405,12 +422,17 @@ def audit(
     >>> row = next(r for r in result.rows if r.key == {"device": "V100", "mode": "inference"})
     >>> row.n, round(row.figures["mape"].value, 4), row.verdict.word
     (10, 0.0587, 'consistent')
+    >>> own = {"sim": [11.0, 9.0, 10.5, 9.5], "hw": [10.0] * 4, "gpu": ["A", "A", "B", "B"]}
+    >>> result = ec.audit(own, predicted="sim", measured="hw", by="gpu", claims="7.5%")
+    >>> [(row.key["gpu"], round(row.figures["mape"].value, 3)) for row in result.rows]
+    [('A', 0.1), ('B', 0.05)]
     """
     check_options(["mape"], level=level, method=method, resamples=resamples, seed=seed)
-    rows = pairs_of(pairs)
+    rows = pairs_from(pairs, predicted=predicted, measured=measured, unit=unit, zeros=zeros)
+    claims = _claims(claims)
     clusters = cluster_keys(cluster, rows.keys)
     usual = by is USUAL_KEYS
-    grouping = check_keys([k for k in by if k in rows.keys] if usual else by, _COLUMNS)
+    grouping = check_keys(with_roles(USUAL_KEYS, rows.keys) if usual else by, _COLUMNS)
     matched = (keys,) if isinstance(keys, str) else tuple(keys)
     rows.check_columns(matched)
     table = grouped(rows, grouping, claims, clusters)

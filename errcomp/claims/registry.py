@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -286,6 +287,96 @@ USER_METRICS: Mapping[str, Kind] = {
 }
 
 
+#: How people name a metric, in lower case → the metric, and the average that the name states.
+_METRIC_NAMES: Mapping[str, tuple[str, str | None]] = {
+    **dict.fromkeys(("error", "relative error", "absolute error", "ape"), ("error", None)),
+    **dict.fromkeys(("mape", "mean error", "mean relative error", "mre"), ("error", "mean")),
+    "mean absolute percentage error": ("error", "mean"),
+    **dict.fromkeys(("mdape", "medape", "median ape", "median error"), ("error", "median")),
+    **dict.fromkeys(("gmape", "geomean error"), ("error", "geometric mean")),
+    **dict.fromkeys(("wape", "wmape"), ("error", "weighted")),
+    **dict.fromkeys(("mae", "mean absolute error"), ("MAE", None)),
+    **dict.fromkeys(("r2", "r²", "r^2", "r squared"), ("R2", None)),
+    **dict.fromkeys(("correlation", "pearson", "pearson correlation"), ("correlation", None)),
+    **dict.fromkeys(("kendall tau", "kendall", "tau"), ("Kendall tau", None)),
+    "share within 10%": ("share within 10%", None),
+    "within 10": ("share within 10%", None),
+}
+#: How people name an average, in lower case → the aggregation of a claim.
+_AVERAGES: Mapping[str, str] = {
+    **dict.fromkeys(("mean", "average", "avg"), "mean"),
+    "median": "median",
+    **dict.fromkeys(("geometric mean", "geomean", "gmean"), "geometric mean"),
+    **dict.fromkeys(("weighted", "weighted mean"), "weighted"),
+    **dict.fromkeys(("total", "sum"), "total"),
+}
+
+
+def metric_of(name: str) -> tuple[str, str | None]:
+    """Return the metric that a name stands for, and the average that the name states, if any.
+
+    Raises
+    ------
+    InputError
+        No metric of a claim has this name.
+
+    Examples
+    --------
+    >>> metric_of("mape"), metric_of("Kendall-tau"), metric_of("R2")
+    (('error', 'mean'), ('Kendall tau', None), ('R2', None))
+    """
+    found = _METRIC_NAMES.get(name.casefold()) or _METRIC_NAMES.get(_spaced(name))
+    if found is None:
+        known = offer("Metrics", list(USER_METRICS), wanted=name)
+        raise InputError(f"a claim cannot have the metric {name!r}. {known}")
+    return found
+
+
+def average_of(name: str) -> str:
+    """Return the aggregation that a name stands for.
+
+    Raises
+    ------
+    InputError
+        No average has this name.
+
+    Examples
+    --------
+    >>> average_of("geomean"), average_of("geometric-mean"), average_of("Average")
+    ('geometric mean', 'geometric mean', 'mean')
+    """
+    if (found := _AVERAGES.get(_spaced(name))) is None:
+        known = offer("Averages", list(dict.fromkeys(_AVERAGES.values())), wanted=name)
+        raise InputError(f"no average is called {name!r}. {known}")
+    return found
+
+
+def _spaced(name: str) -> str:
+    return " ".join(name.casefold().replace("-", " ").replace("_", " ").split())
+
+
+def _in_words(text: str) -> tuple[str, str | None, str | None]:
+    """Split "MAPE 2.3 %" into the figure, the metric and the average that its words name."""
+    metric = average = None
+    for names in (_METRIC_NAMES, _AVERAGES):
+        for name in sorted(names, key=len, reverse=True):
+            rest = re.sub(rf"(?<![\w²]){re.escape(name)}(?![\w²^])", " ", text, flags=re.I)
+            if rest == text:
+                continue
+            if names is _METRIC_NAMES:
+                metric, average = _METRIC_NAMES[name]
+            else:
+                average = average or _AVERAGES[name]
+            text = rest
+            break
+    if metric or average:
+        text = re.sub(
+            r"(?<!\w)(of|is|an?|the|absolute|relative|percentage|errors?)(?!\w)", " ", text
+        )
+        text = text.replace("=", " ").replace(":", " ").strip()
+    return text, metric, average
+
+
 def user_claim(
     printed: str, *, aggregation: str | None = None, metric: str = "error", tool: str = ""
 ) -> Claim:
@@ -294,13 +385,15 @@ def user_claim(
     Parameters
     ----------
     printed : str
-        The figure as printed, e.g. ``"2.3%"`` or ``"<5%"``.
+        The figure as printed, e.g. ``"2.3%"`` or ``"<5%"``, with or without its metric and average:
+        ``"MAPE 2.3 %"``, ``"median error < 5%"``, ``"R2 = 0.97"``.
     aggregation : str, optional
-        How it was aggregated, if its source says it: mean, median, geometric mean, weighted, or
-        total (the error of a sum, or the difference of two means).
+        How it was aggregated, if its source says it: mean, median, geometric mean (or geomean),
+        weighted, or total (the error of a sum, or the difference of two means).
     metric : {"error", "MAE", "correlation", "R2", "Kendall tau", "share within 10%"}
-        The metric. Only errors have an aggregation. An MAE is a number in the unit of the pairs; an
-        "MAE" in per cent is a MAPE, and taken as such. A correlation is Pearson's.
+        The metric; also ``"mape"``, ``"r2"`` and other common names. Only errors have an
+        aggregation. An MAE is a number in the unit of the pairs; an "MAE" in per cent is a MAPE,
+        and taken as such. A correlation is Pearson's.
     tool : str
         Whose figure it is.
 
@@ -319,10 +412,21 @@ def user_claim(
     --------
     >>> user_claim("2.3%", aggregation="mean").interval
     (0.0225, 0.0235)
+    >>> claim = user_claim("MAPE 2.3 %")
+    >>> claim.printed, claim.metric, claim.aggregation
+    ('2.3 %', 'error', 'mean')
     """
-    if metric not in USER_METRICS:
-        known = offer("Metrics", list(USER_METRICS), wanted=metric)
-        raise InputError(f"a claim cannot have the metric {metric!r}. {known}")
+    printed, named, average = _in_words(printed)
+    metric, stated = metric_of(named if named and metric == "error" else metric)
+    if aggregation is not None:
+        aggregation = average_of(aggregation)
+    for other in (average, stated):
+        if other is not None and aggregation not in (None, other):
+            raise InputError(
+                f"the claim names the average {other!r}, got aggregation={aggregation!r}. Leave "
+                "one of them out."
+            )
+        aggregation = aggregation or other
     if aggregation is not None and metric != "error":
         raise InputError(
             f"only errors have an aggregation: the metric {metric} has none, got {aggregation!r}. "

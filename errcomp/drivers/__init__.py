@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from errcomp.datasets.inputs import pairs_in_memory
 from errcomp.drivers.inference import (
     MIN_CLUSTERS,
     Cells,
@@ -53,8 +54,7 @@ from errcomp.errors import InputError, MissingExtraError, describe_names
 from errcomp.metrics.intervals import check_options
 from errcomp.results import Caveat, Estimate, format_fraction, format_number
 from errcomp.stats.significance import benjamini_hochberg, holm
-from errcomp.tables import Pairs
-from errcomp.tables.backends import pairs_in_memory
+from errcomp.tables import Pairs, Zeros
 
 __all__ = [
     "STATEMENTS",
@@ -451,6 +451,10 @@ def _reason(statement: Statement, estimate: Estimate, contrast: Contrast) -> str
 def error_drivers(
     pairs: Any,
     *,
+    predicted: str | None = None,
+    measured: str | None = None,
+    unit: str | None = None,
+    zeros: Zeros = "raise",
     tool: str | None = None,
     factors: str | Sequence[str] | None = None,
     level: float = 0.95,
@@ -475,9 +479,11 @@ def error_drivers(
 
     Parameters
     ----------
-    pairs : Pairs, dataframe or mapping of columns
+    pairs : path, dataframe, mapping of columns or Pairs
         Keys device, model, mode, batch, variant, vendor, in_training and devices are known; other
         labels with at most eight values are factors too. Predictions must be positive.
+    predicted, measured, unit, zeros
+        How to read the table: see `errcomp.datasets.inputs.pairs_from`.
     tool : str, optional
         The tool to explain; the subject of the table by default.
     factors : str or sequence of str, optional
@@ -516,7 +522,7 @@ def error_drivers(
     """
     check_level(level)
     check_options(seed=seed)
-    pairs = pairs_in_memory(pairs)
+    pairs = pairs_in_memory(pairs, predicted=predicted, measured=measured, unit=unit, zeros=zeros)
     table = _table_of(pairs, tool, [factors] if isinstance(factors, str) else factors)
     rng = np.random.default_rng(seed)
     answers = (compare(table, asked, level=level, rng=rng) for asked in questions_for(table))

@@ -21,6 +21,7 @@ from errcomp.codec import (
     plain_keys,
     shape_of,
 )
+from errcomp.datasets.inputs import pairs_from
 from errcomp.errors import InputError, NotDefinedError
 from errcomp.metrics._registry import FIGURES, figure
 from errcomp.metrics.intervals import check_options, estimate_of
@@ -30,7 +31,6 @@ from errcomp.report.shown import Shown
 from errcomp.results import Dropped, Estimate, why_none
 from errcomp.system.processes import map_jobs
 from errcomp.tables import Pairs, check_keys
-from errcomp.tables.backends import pairs_of, stays
 from errcomp.tables.frames import frame_from_columns
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
     from errcomp.metrics.sums.intervals import FigureColumn
     from errcomp.report.model import Report
+    from errcomp.tables import Zeros
     from errcomp.tables.engine.pairs import PairRows, PairTotals
     from errcomp.tables.sums import Totals
 
@@ -243,6 +244,10 @@ class Summary(Shown, Document):
 def summarize(
     pairs: Any,
     *,
+    predicted: str | None = None,
+    measured: str | None = None,
+    unit: str | None = None,
+    zeros: Zeros = "raise",
     by: str | Sequence[str] = (),
     figures: str | Sequence[str] = DEFAULT_FIGURES,
     level: float | None = 0.95,
@@ -256,9 +261,11 @@ def summarize(
 
     Parameters
     ----------
-    pairs : Pairs, dataframe or mapping of columns
+    pairs : path, dataframe, mapping of columns or Pairs
         Predictions and measurements (see `errcomp.tables.Pairs`). Rows of a Polars LazyFrame, a
         DuckDB relation, a Dask or a Spark dataframe are not fetched; only sums over them are.
+    predicted, measured, unit, zeros
+        How to read the table: see `errcomp.datasets.inputs.pairs_from`.
     by : str or sequence of str
         Keys to group by; ``()`` gives one row.
     figures : str or sequence of str
@@ -306,7 +313,8 @@ def summarize(
     >>> round(s.pooled.figures["mape"].value, 3), round(s.macro["mape"], 3)
     (0.167, 0.2)
     """
-    at_scale = stays(pairs)
+    table = pairs_from(pairs, predicted=predicted, measured=measured, unit=unit, zeros=zeros)
+    at_scale = bool(table.engine)
     if at_scale and figures is DEFAULT_FIGURES:
         figures = FIGURES_AT_SCALE
     figures = (figures,) if isinstance(figures, str) else tuple(figures)
@@ -325,7 +333,6 @@ def summarize(
             f"n_jobs is for rows in memory, got n_jobs={n_jobs}: the engine that holds these "
             "rows has its own workers. Leave n_jobs out, or collect the table first."
         )
-    table = pairs_of(pairs)
     names = cluster_keys(cluster, table.keys)
     given = cluster is not None
     if isinstance(table, Pairs):

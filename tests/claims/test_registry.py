@@ -155,3 +155,67 @@ def test_the_package_names_everything_it_offers():
     assert "find" in dir(errcomp.claims)
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = errcomp.claims.nothing
+
+
+@pytest.mark.parametrize(
+    ("text", "printed", "metric", "aggregation"),
+    [
+        ("MAPE 2.3 %", "2.3 %", "error", "mean"),
+        ("2.3% MAPE", "2.3%", "error", "mean"),
+        ("mape of 2.3%", "2.3%", "error", "mean"),
+        ("mean absolute percentage error of 4.1 %", "4.1 %", "error", "mean"),
+        ("average error: 7%", "7%", "error", "mean"),
+        ("median error < 5 %", "< 5 %", "error", "median"),
+        ("geomean 3%", "3%", "error", "geometric mean"),
+        ("WAPE 3%", "3%", "error", "weighted"),
+        ("error 2.3%", "2.3%", "error", "not stated"),
+        ("R2 = 0.97", "0.97", "R2", "not stated"),
+        ("Kendall tau 0.8", "0.8", "Kendall tau", "not stated"),
+        ("MAE 3", "3", "MAE", "mean"),
+        ("5–10%", "5–10%", "error", "not stated"),
+    ],
+)
+def test_a_claim_may_name_its_metric(
+    text: str, printed: str, metric: str, aggregation: str
+) -> None:
+    claim = user_claim(text)
+    assert (claim.printed, claim.metric, claim.aggregation) == (printed, metric, aggregation)
+
+
+@pytest.mark.parametrize(
+    ("name", "metric", "aggregation"),
+    [
+        ("mape", "error", "mean"),
+        ("MAPE", "error", "mean"),
+        ("mae", "MAE", "mean"),
+        ("r2", "R2", "not stated"),
+        ("correlation", "correlation", "not stated"),
+        ("kendall-tau", "Kendall tau", "not stated"),
+        ("within-10", "share within 10%", "not stated"),
+    ],
+)
+def test_common_names_of_metrics(name: str, metric: str, aggregation: str) -> None:
+    claim = user_claim("0.03", metric=name)
+    assert (claim.metric, claim.aggregation) == (metric, aggregation)
+
+
+@pytest.mark.parametrize("name", ["geomean", "geometric mean", "geometric-mean", "Geometric_Mean"])
+def test_common_names_of_averages(name: str) -> None:
+    assert user_claim("3%", aggregation=name).aggregation == "geometric mean"
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "message"),
+    [
+        ("MAPE 3%", {"aggregation": "median"}, "names the average 'mean', got aggregation='median"),
+        ("3%", {"metric": "mape", "aggregation": "median"}, "names the average 'mean'"),
+        ("3%", {"aggregation": "mode"}, "no average is called 'mode'. Averages: mean, median"),
+        ("3%", {"metric": "mapping"}, "cannot have the metric 'mapping'. Metrics: error, MAE"),
+        ("about three", {}, "cannot read the figure 'about three'"),
+    ],
+)
+def test_words_that_contradict_or_say_nothing(
+    text: str, given: dict[str, str], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        user_claim(text, **given)

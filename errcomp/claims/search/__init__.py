@@ -29,18 +29,19 @@ from errcomp.codec import (
     plain_keys,
     shape_of,
 )
+from errcomp.datasets.inputs import pairs_in_memory
 from errcomp.errors import InputError, describe_rows
 from errcomp.metrics.intervals import check_options
 from errcomp.report.shown import Shown
 from errcomp.results import format_fraction, format_number
 from errcomp.tables import Pairs
-from errcomp.tables.backends import pairs_in_memory
 from errcomp.tables.table import sort_key
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from errcomp.report.model import Report
+    from errcomp.tables import Zeros
 
 __all__ = ["Match", "SearchResult", "search_claim"]
 
@@ -228,6 +229,10 @@ def search_claim(
     pairs: Any,
     figures: Mapping[str, str | float],
     *,
+    predicted: str | None = None,
+    measured: str | None = None,
+    unit: str | None = None,
+    zeros: Zeros = "raise",
     keys: str | Sequence[str] | None = None,
     tool_key: str = "tool",
     top: int = 20,
@@ -258,11 +263,13 @@ def search_claim(
 
     Parameters
     ----------
-    pairs : Pairs, dataframe or mapping of columns
+    pairs : path, dataframe, mapping of columns or Pairs
         Rows of one or several tools.
     figures : mapping of str to str or float
         Tool to its figure as printed: ``"2.3%"``, ``"<5%"``, ``"5–10%"``, ``"0.0587"``. A match has
         the same digits. Without a tool column, use any name.
+    predicted, measured, unit, zeros
+        How to read the table: see `errcomp.datasets.inputs.pairs_from`.
     keys : str or sequence of str, optional
         Columns to search; by default all keys. A column that is a function of another (vendor of a
         device) gives that one shorter descriptions.
@@ -308,7 +315,7 @@ def search_claim(
     if top < 1:
         raise InputError(f"top must be at least 1, got {top}")
     check_options(seed=seed)
-    table = pairs_in_memory(pairs)
+    table = pairs_in_memory(pairs, predicted=predicted, measured=measured, unit=unit, zeros=zeros)
     _check_range(table)
     configurations = join(table, list(printed), tool_key)
     wanted_keys = [keys] if isinstance(keys, str) else keys

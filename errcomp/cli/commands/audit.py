@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
 
 from errcomp.cli.input import (
     add_interval_arguments,
@@ -22,6 +23,8 @@ from errcomp.cli.output import (
 )
 from errcomp.cli.streams import progress
 from errcomp.errors import InputError
+
+T = TypeVar("T")
 
 if TYPE_CHECKING:
     from errcomp.claims.registry import Claim
@@ -58,7 +61,10 @@ def build(parser: Parser) -> None:
         help="keys to group by (default: device,mode if the table has them)",
     )
     parser.add_argument(
-        "--tool", metavar="NAME", help="only this tool; `all` for every tool in the table"
+        "--tool",
+        metavar="NAME",
+        help="audit only this tool; `all` audits every tool in the table (default: the tool that "
+        "the table is about; all if there is none)",
     )
     parser.add_argument(
         "--keys",
@@ -70,25 +76,48 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--claim",
         metavar="FIGURE",
-        help='a claimed figure to check instead of the published claims, e.g. "2.3%%"',
+        help="a claimed figure to check instead of the published claims, with or without its "
+        'metric, e.g. "2.3%%" or "MAPE 2.3 %%"',
     )
     parser.add_argument(
         "--aggregation",
-        choices=("mean", "median", "geometric mean", "weighted", "total"),
+        type=_average,
+        choices=("mean", "median", "geometric-mean", "weighted", "total"),
         help="how --claim was averaged: mean for a MAPE; total if the figure compares two sums or "
         "two means. Omit this option if the source does not say: the claim then counts as wrong "
         "only if it is wrong under every kind of average",
     )
     parser.add_argument(
         "--metric",
-        choices=("error", "MAE", "correlation", "R2", "Kendall tau", "share within 10%"),
-        help="metric of --claim (default: error). correlation is Pearson's; MAE is in the "
-        "table's unit",
+        type=_metric,
+        metavar="NAME",
+        help="metric of --claim: error (default), mape, mae, correlation, r2, kendall-tau or "
+        "within-10. correlation is Pearson's; mae is in the table's unit",
     )
     add_interval_arguments(parser)
     add_check_arguments(parser, fail_on=_VERDICTS, meaning=_FAIL_ON)
     add_output_arguments(parser)
     parser.set_defaults(run=run)
+
+
+def _average(text: str) -> str:
+    from errcomp.claims.registry import average_of
+
+    return _checked(average_of, text).replace(" ", "-")
+
+
+def _metric(text: str) -> str:
+    from errcomp.claims.registry import metric_of
+
+    _checked(metric_of, text)
+    return text
+
+
+def _checked(read: Callable[[str], T], text: str) -> T:
+    try:
+        return read(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
 
 
 def run(args: argparse.Namespace) -> None:

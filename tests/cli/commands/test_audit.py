@@ -59,7 +59,7 @@ def test_all_tools_stand_apart(run: Run) -> None:
 
 
 def test_the_users_own_file_and_claim(run: Run, pairs_csv: Path) -> None:
-    ran = run("audit", pairs_csv, *COLUMNS, "--by", "gpu", "--claim", "0.1%", "--json")
+    ran = run("audit", pairs_csv, *COLUMNS, "--claim", "0.1%", "--cluster", "none", "--json")
     assert [row["gpu"] for row in ran.json["rows"]] == ["A", "B"]
     assert [row["claimed"] for row in ran.json["rows"]] == [0.001, 0.001]
     assert ran.json["claims"][0]["verdict"] == "overstated"
@@ -77,12 +77,12 @@ def test_a_claim_is_told_in_per_cent_and_kept_as_written(run: Run, pairs_csv: Pa
 def test_columns_of_odd_names(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "odd.csv"
     rows = [f"{100 + 7 * i},{90 + 8 * i},{'AB'[i % 2]},net{i % 3}" for i in range(12)]
-    path.write_text("\n".join(["pred_ms,real_ms,gpu,network", *rows]) + "\n")
+    path.write_text("\n".join(["pred_ms,real_ms,rack,topology", *rows]) + "\n")
     plain = run("audit", path, "--predicted", "pred_ms", "--measured", "real_ms")
     assert "Every pair counts as independent, because no key says which" in plain.out
     assert "--column device=COLUMN" in " ".join(plain.out.split())
-    named = ("--column", "predicted=pred_ms", "--measured", "real_ms", "--column", "device=gpu",
-             "--column", "model=network")  # fmt: skip
+    named = ("--column", "predicted=pred_ms", "--measured", "real_ms", "--column", "device=rack",
+             "--column", "model=topology")  # fmt: skip
     ran = run("audit", path, *named, "--json")
     assert [row["device"] for row in ran.json["rows"]] == ["A", "B"]
     assert ran.json["cluster_keys"] == ["model", "device"]
@@ -91,12 +91,13 @@ def test_columns_of_odd_names(run: Run, tmp_path: Path) -> None:
     assert [row["model"] for row in figures.json["rows"]] == ["net0", "net1", "net2"]
 
 
-@pytest.mark.parametrize("by", ["gpu", ""])
-def test_flat_rows_have_all_pairs_too(run: Run, pairs_csv: Path, by: str) -> None:
-    argv = ("audit", pairs_csv, *COLUMNS, "--claim", "0.1%", *(("--by", by) if by else ()))
+@pytest.mark.parametrize("by", [("--by", "gpu"), (), ("--by", ",")])
+def test_flat_rows_have_all_pairs_too(run: Run, pairs_csv: Path, by: tuple[str, ...]) -> None:
+    argv = ("audit", pairs_csv, *COLUMNS, "--claim", "0.1%", "--cluster", "none", *by)
     rows = list(csv.DictReader(run(*argv, "--format", "csv").out.splitlines()))
-    assert [row["n"] for row in rows] == (["6", "6", "12"] if by else ["12"])
-    assert [row.get("gpu") for row in rows] == (["A", "B", ""] if by else [None])
+    grouped = by != ("--by", ",")
+    assert [row["n"] for row in rows] == (["6", "6", "12"] if grouped else ["12"])
+    assert [row.get("gpu") for row in rows] == (["A", "B", ""] if grouped else [None])
     assert rows[-1]["verdict"] == "overstated"
     written = pairs_csv.with_name("t.csv")
     run(*argv, "-o", written)
@@ -159,7 +160,7 @@ def test_the_same_seed_gives_the_same_bytes(run: Run) -> None:
         (("audit", "neusight", "--level", "1.5"), "level"),
         (("audit", "neusight", "-o", "x.xlsx"), "cannot tell the format"),
         (("audit", "neusight", "--fail-on", "bad"), "invalid choice: 'bad'"),
-        (("audit", "neusight", "--aggregation", "sum", "--claim", "1%"), "invalid choice"),
+        (("audit", "neusight", "--aggregation", "mode", "--claim", "1%"), "no average is called"),
     ],
 )
 def test_bad_usage_is_one_line_and_exit_2(
