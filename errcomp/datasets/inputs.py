@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from errcomp.tables import Zeros
     from errcomp.tables.engine.pairs import PairRows, PairTotals
 
-__all__ = ["no_such_file", "pairs_from", "pairs_in_memory"]
+__all__ = ["pairs_from", "pairs_in_memory"]
 
 
 def pairs_from(
@@ -142,7 +142,7 @@ def _at(
     if Path(name).exists():
         return read(name, columns=columns, unit=unit, zeros=zeros).pairs
     if name not in datasets.names():
-        raise no_such_file(name)
+        raise _no_such_file(name)
     if given:
         raise InputError(
             f"{name} is a built-in table: its columns and unit are known. Leave out "
@@ -154,7 +154,7 @@ def _at(
     return table
 
 
-def no_such_file(name: str) -> InputError:
+def _no_such_file(name: str) -> InputError:
     """Return the error for a name that is neither a path nor a built-in table of pairs."""
     if "://" in name:
         return InputError(
