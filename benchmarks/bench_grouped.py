@@ -96,6 +96,6 @@ if __name__ == "__main__":
         "grouped",
         "Grouped summary",
         "Six figures (MAPE, geometric mean, maximum, WAPE, bias, RMSLE) of each of 10,000 groups, "
-        "from rows in memory to a frame.",
+        "computed from rows in memory.",
         measure,
     )

@@ -105,6 +105,6 @@ if __name__ == "__main__":
     asking.ask(
         "history",
         "History fit",
-        "What is the median survival of the series, from the releases between which each expired?",
+        "Median survival of the series, given the two releases between which each series expired.",
         measure,
     )

@@ -31,8 +31,8 @@ QUESTIONS = {
 
 _HEAD = """# Benchmarks
 
-How long errcomp takes, compared with other tools for the same task. Each question has a script in
-`benchmarks/`. `benchmarks/page.py` makes this page from the stored results,
+How long errcomp takes, compared with another tool (the *peer*) for the same task. Each question has
+a script in `benchmarks/`. `benchmarks/page.py` makes this page from the stored results,
 `benchmarks/results/*.json`.
 To repeat the benchmarks:
 
@@ -41,16 +41,17 @@ To repeat the benchmarks:
     python benchmarks/bench_grouped.py --quick   # one question, on smaller cases
 
 * Runs are interleaved (ours, peer, ours, peer, …), so that background load affects both sides
-  equally. **Ratio** is our time divided by the peer's, the median over neighbouring runs. Below 1,
-  errcomp is faster. The brackets are a 95 % interval of that median, or, with fewer than six runs,
-  the smallest and the largest ratio.
-* Peers that need another environment (`benchmarks/peers/`) are processes that are already running.
-  Imports and the preparation of data are not timed. The numerics use one thread on both sides.
-  Polars, pandas and DuckDB choose their own number of threads.
+  equally. **Ratio** is errcomp's time divided by the peer's, the median over neighbouring runs.
+  Below 1, errcomp is faster. The brackets are a 95 % interval of that median, or, with fewer than
+  six runs, the smallest and the largest ratio.
+* A peer that needs another environment (`benchmarks/peers/`) runs in a process that is started
+  before the timing. Imports and the preparation of data are not timed. The numerics use one thread
+  on both sides. Polars, pandas and DuckDB choose their own number of threads.
 * **Difference** is the largest relative difference between the results of both sides, where they
-  should agree. Simulated and resampled results differ by their noise.
+  should agree. Results of simulation and resampling differ by random noise.
 * **Growth** shows the time at increasing sizes. A slope of 1 is linear growth, 0 is a constant
-  time. The slope is fitted to the logarithms of all sizes. A fixed cost per call makes it smaller.
+  time. The slope is fitted to the logarithms of all sizes. A fixed cost per call makes the slope
+  smaller.
 
 `make watch` checks whether a change made errcomp slower. It times small cases, each beside
 hand-written code for the same work. It uses ratios of CPU times, so that results of different
@@ -148,8 +149,8 @@ def section(found: dict[str, Any]) -> str:
     small = " Small cases (`--quick`)." if found["quick"] else ""
     parts.append(
         f"`benchmarks/{script}.py`, {found['date']}: {machine['cpu']}, {machine['cores']} cores, "
-        f"{machine['memory_gib']} GiB, {machine['system']}, load before {machine['load_before']}; "
-        f"{versions}.{small}"
+        f"{machine['memory_gib']} GiB, {machine['system']}, "
+        f"system load {machine['load_before']} before the run; {versions}.{small}"
     )
     return "\n\n".join(parts)
 

@@ -208,7 +208,7 @@ def _renamed(module: ModuleType, name: str) -> Any:
 
 def _parts(name: str) -> ModuleType:
     """Return a module of functions that are now in several modules."""
-    warnings.warn(f"{name} is deprecated: use .plot() of a result", DeprecationWarning, 2)
+    warnings.warn(f"{name} is deprecated: call .plot() of a result instead", DeprecationWarning, 2)
     module = ModuleType(name)
     for function, today in _SPLIT[name].items():
         setattr(module, function, resolve_name(f"errcomp.{today}"))

@@ -226,7 +226,7 @@ def json_schema(name: str) -> dict[str, Any]:
 
 
 def _rows_only(schema: str) -> str:
-    return f"{schema} cannot be read as a result: it holds only rows."
+    return f"{schema} cannot be read as a result, because documents of this kind hold only rows."
 
 
 def view_of_file(name: str) -> Report:
@@ -279,7 +279,9 @@ def view_of_rows(document: Mapping[str, Any], name: str) -> Report:
         for key in kept
     ]
     left = [key for key in keys if key not in kept]
-    notes = [f"Not shown, because they are nested: {', '.join(left)}."] if left else []
+    notes = (
+        [f"Columns not shown, because their values are nested: {', '.join(left)}."] if left else []
+    )
     schema = str(document.get("schema", "a document"))
     table = Table(f"{schema} of {name}", columns, rows, notes)
     return Report(table.title, tables=[table])
@@ -328,8 +330,8 @@ def _name(document: Any) -> str:
     name, version = found[1], int(found[2])
     if version > _VERSION or name not in (*CLASSES, *ROWS_ONLY):
         raise InputError(
-            f"its key 'schema' is {schema!r}: written by a newer errcomp. This one reads "
+            f"its key 'schema' is {schema!r}: a newer errcomp wrote it. This version reads "
             f"errcomp.NAME/{_VERSION} with the names {', '.join(sorted((*CLASSES, *ROWS_ONLY)))}. "
-            "Upgrade errcomp, or write the document again with this one."
+            "Upgrade errcomp, or write the document again with this version."
         )
     return name

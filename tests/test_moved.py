@@ -34,7 +34,7 @@ def test_an_old_name_is_the_module_of_today_and_warns(old: str) -> None:
 @pytest.mark.parametrize("old", sorted(_SPLIT))
 def test_functions_of_a_module_that_was_split_are_those_of_today(old: str) -> None:
     sys.modules.pop(old, None)
-    with pytest.warns(DeprecationWarning, match=f"{old} is deprecated: use"):
+    with pytest.warns(DeprecationWarning, match=f"{old} is deprecated: call .plot"):
         module = importlib.import_module(old)
     for name, today in _SPLIT[old].items():
         assert getattr(module, name) is resolve_name(f"errcomp.{today}")

@@ -152,7 +152,9 @@ def test_missing_clusters_say_so() -> None:
     data = {**DATA, "model": [None, *DATA["model"][1:]]}
     mape = summarize(data, figures="mape", cluster="model").pooled.figures["mape"]
     assert mape.low is None
-    assert mape.method.startswith("no interval: the key model is missing in row 1, counted")
+    assert mape.method.startswith(
+        "no interval: the key model is missing in row 1 of these pairs. Fill"
+    )
 
 
 def test_by_default_models_and_devices_that_cross_are_both_drawn() -> None:
@@ -163,7 +165,7 @@ def test_by_default_models_and_devices_that_cross_are_both_drawn() -> None:
     assert per_device.method == "log-t, 10 models"
     two = summarize(DATA, figures="mape").pooled.figures["mape"]
     assert two.low is None
-    assert two.method.endswith("(if you need only these 2: --cluster model)")
+    assert two.method.endswith("(for results about only these 2, use --cluster model)")
     assert summarize(DATA, figures="mape", cluster="model").pooled.figures["mape"].low is not None
 
 
@@ -188,7 +190,7 @@ def test_processes_change_nothing(options: dict[str, Any]) -> None:
 
 
 def test_processes_are_for_rows_in_memory() -> None:
-    with pytest.raises(InputError, match="n_jobs is for rows in memory, got n_jobs=2"):
+    with pytest.raises(InputError, match="n_jobs applies only to rows in memory, got n_jobs=2:"):
         summarize(pl.LazyFrame(DATA), n_jobs=2)
 
 

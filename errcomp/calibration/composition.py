@@ -314,8 +314,8 @@ class Composition(Parameters):
         names, fitted = self._names()
         if runs.sum() < _FEWEST_RUNS:
             raise InputError(
-                f"a composition needs at least {_FEWEST_RUNS} measured runs, got {runs.sum()}. "
-                "Measure more, ideally of three models on three devices."
+                f"a fit needs at least {_FEWEST_RUNS} measured runs, got {runs.sum()}. "
+                "Measure more runs, ideally of three models on three devices."
             )
         preparation, prepared = fits.prepared(runs)
         self.design_ = design = prepared.design

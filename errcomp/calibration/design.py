@@ -258,7 +258,8 @@ class Predicting:
         if x.shape[1] != self.n_features_in_:
             raise InputError(
                 f"X has {x.shape[1]} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input. Pass the columns of the fit."
+                f"{self.n_features_in_} features as input. Pass the same columns as "
+                "in the fit."
             )
         return x
 
@@ -444,7 +445,7 @@ def as_features(x: ArrayLike, columns: int | None = None) -> Floats:
     if columns is not None and features.shape[1] != columns:
         raise InputError(
             f"X has {features.shape[1]} features, but the model was fitted with {columns}. Pass "
-            "the columns of the fit in their order."
+            "the same columns as in the fit, in the same order."
         )
     bad = np.flatnonzero(np.isinf(features).any(axis=1))
     if len(bad):
@@ -510,7 +511,7 @@ def as_names(names: ArrayLike | None, rows: int, word: str) -> Names:
     if given.shape != (rows,):
         raise InputError(
             f"{word} must have one name per row of X, shape ({rows},), got {given.shape}. Use "
-            '"" where it is unknown.'
+            '"" where the name is unknown.'
         )
     texts[:] = ["" if name is None else str(name) for name in given]
     return texts
@@ -533,7 +534,7 @@ def position(column: int | str, word: str, width: int, names: Sequence[str] | No
             f"{word} names the column {column!r}, which X does not have. Columns: {columns}."
         )
     if not isinstance(column, int | np.integer):
-        raise InputError(f"{word} must name columns or give positions, got {column!r}.")
+        raise InputError(f"{word} must be the name or position of a column, got {column!r}.")
     if not 0 <= column < width:
         raise InputError(f"{word} is column {column}, but X has columns 0 to {width - 1}.")
     return int(column)
@@ -609,7 +610,7 @@ def known_names(values: ArrayLike, what: str, n: int) -> NDArray[np.str_]:
     if bad:
         raise InputError(
             f"{what} must be known, got {names[bad[0]]} in {describe_rows(bad)}. "
-            "Name the group of these rows, or drop them."
+            "Give these rows a name, or drop them."
         )
     return np.array([str(name) for name in names])
 

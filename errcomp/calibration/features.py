@@ -62,8 +62,8 @@ class Parts:
         if not (total > 0).all():
             empty = kernels.run[first[total <= 0]].tolist()
             raise InputError(
-                f"{kernels.prefix}all kernels of {_runs(empty)} take no time, so there is nothing "
-                "to compose. Drop the run, or add the times of its kernels."
+                f"{kernels.prefix}all kernels of {_runs(empty)} take no time, so their sum is 0. "
+                "Drop these runs, or add the times of their kernels."
             )
         instances: Floats = np.bincount(run, count, len(first)).astype(np.float64)
         return cls(run, first, count, given, total, instances)
@@ -175,32 +175,54 @@ FEATURES = (
     Feature(
         "launch_idle",
         "1",
-        "launch floor × (instances that take little longer than the floor) / total",
+        "launch floor × number of kernel executions at or near the launch floor / total",
     ),
-    Feature("launch_work", "1", "launch floor × (other instances) / total; 0 in training"),
     Feature(
-        "launch_work_training", "1", "launch floor × (other instances) / total; 0 in inference"
+        "launch_work",
+        "1",
+        "launch floor × number of kernel executions well above it / total; 0 in training",
     ),
-    Feature("run_start", "1", "-launch floor / total: cost of starting a run, in launch floors"),
-    Feature("slow_kernels", "ln", "(total with implausibly slow kernels replaced) / total"),
+    Feature(
+        "launch_work_training",
+        "1",
+        "launch floor × number of kernel executions well above it / total; 0 in inference",
+    ),
+    Feature("run_start", "1", "minus launch floor / total; stands for the start of a run"),
+    Feature(
+        "slow_kernels",
+        "ln",
+        "(total with implausibly slow matrix products at their usual speed) / total; 0 if the task "
+        "is prediction",
+    ),
     Feature(
         "hidden_launches",
         "ln",
-        "(total with slow kernels replaced, minus one floor per launch, plus the start) / total",
+        "(ratio of slow_kernels) × (max(0.2, 1 − launch floor × number of kernel executions / "
+        "total) + cost of starting the run / total); 0 if the task is prediction",
     ),
     Feature("training", "1", "1 in training, 0 in inference or where the mode is unknown"),
-    Feature("total_ms", "log10 ms", "all kernels together"),
-    Feature("mean_kernel_us", "log10 µs", "total / instances"),
+    Feature("total_ms", "log10 ms", "sum of all kernel times"),
+    Feature("mean_kernel_us", "log10 µs", "total / number of kernel executions"),
     Feature("matmul_share", "1", "time in matrix products and convolutions / total"),
-    Feature("largest_share", "1", "time of the longest kernel / total"),
+    Feature("largest_share", "1", "largest time of one kernel, over all its executions / total"),
     Feature(
-        "idle_share", "1", "(instances that take little longer than the launch floor) / instances"
+        "idle_share",
+        "1",
+        "share of the kernel executions that are at or near the launch floor",
     ),
-    Feature("unmodelled_share", "1", "(instances predicted as 0) / instances"),
-    Feature("activations_gb", "log10 GB", "outputs of all kernels that do work, 4 bytes per value"),
-    Feature("memory_share", "1", "activations / memory of the device; 0 in inference"),
-    Feature("disagreement", "ln", "predicted / measured total; unknown if the task is prediction"),
-    Feature("kernel_correction", "ln", "corrected / predicted total; 0 without corrections"),
+    Feature("unmodelled_share", "1", "share of the kernel executions that are predicted as 0"),
+    Feature(
+        "activations_gb",
+        "log10 GB",
+        "size of the outputs of all kernels well above the launch floor, at 4 bytes per value",
+    ),
+    Feature("memory_share", "1", "activations_gb / memory of the device; 0 in inference"),
+    Feature(
+        "disagreement",
+        "ln",
+        "predicted total / measured total; unknown if the task is prediction",
+    ),
+    Feature("kernel_correction", "ln", "corrected total / predicted total; 0 without corrections"),
     Feature("device_bandwidth", "log10 GB/s", "memory bandwidth, from the data sheet"),
     Feature("device_peak", "log10 TFLOP/s", "peak for 32-bit floats, from the data sheet"),
 )

@@ -261,7 +261,7 @@ class CompositionModel(Shown):
         chosen = self.estimators[-1] if estimator is None else estimator
         if chosen not in self.estimators:
             raise InputError(
-                f"estimator {chosen!r} is not in this model. It has: "
+                f"estimator {chosen!r} is not in this model. Estimators in the model: "
                 f"{', '.join(self.estimators)}. Choose one, or fit the model again."
             )
         prepared = self.preparation.prepare(kernels_in_memory(kernels))
@@ -391,7 +391,12 @@ _FEWEST_GROUPS = 3
 #: Least distance in powers of ten between the times of all runs and those of the fit that raises a
 #: warning about the unit.
 _OTHER_TIMES = 1.0
-_BORROWED = ("device", "global", "none")
+#: Levels of correction without kernels of the class on the device, in words.
+_BORROWED = {
+    "device": "corrected from other classes on the device",
+    "global": "corrected from other devices",
+    "none": "not corrected",
+}
 
 
 def warnings_of(
@@ -421,9 +426,10 @@ def warnings_of(
             cause = f"device {device!r} was not in the fit" if device else "no device is given"
             warnings[i].append(f"{cause}: predicted from all devices")
         if not calibrated[i]:
+            groups = "models" if known[i] else "devices"
             warnings[i].append(
-                "too few groups to calibrate this band: it is the estimator's own, widened by the "
-                f"usual difference between {'models' if known[i] else 'devices'}"
+                f"too few {groups} in the fit to calibrate this band: it is the estimator's own "
+                f"band, widened by the usual difference between {groups}"
             )
         if mode not in training.modes:
             warnings[i].append(f"mode {mode!r} was not in the fit")
@@ -438,7 +444,7 @@ def warnings_of(
         values = design.x[:, column]
         for at in np.flatnonzero((values < low - slack) | (values > high + slack)):
             warnings[at].append(
-                f"{feature.name} {feature.said(values[at])} is outside the fit's range, "
+                f"feature {feature.name} = {feature.said(values[at])} is outside the fit's range, "
                 f"{feature.said(low)} to {feature.said(high)}"
             )
     return tuple(map(tuple, warnings))
@@ -449,14 +455,15 @@ def _of_kernels(prepared: Prepared, run: int) -> list[str]:
     shares = {name: float(prepared.levels[run, KERNEL_LEVELS.index(name)]) for name in _BORROWED}
     warnings = []
     if sum(shares.values()) >= _BORROWED_FROM:
-        text = ", ".join(f"{100 * share:.0f} % {name}" for name, share in shares.items() if share)
-        warnings.append(
-            "some kernel classes were not measured on the device (share of time by level of "
-            f"correction: {text})"
+        text = ", ".join(
+            f"{100 * share:.0f} % {_BORROWED[name]}" for name, share in shares.items() if share
         )
-    if prepared.uncorrected[run]:
         warnings.append(
-            f"{prepared.uncorrected[run]:,} kernels are not corrected: no similar kernel was "
+            f"some kernel classes were not measured on the device (of the kernel time: {text})"
+        )
+    if n := prepared.uncorrected[run]:
+        warnings.append(
+            f"{n:,} kernel{'s are' if n > 1 else ' is'} not corrected: no similar kernel was "
             "measured"
         )
     return warnings
@@ -470,7 +477,7 @@ def other_times(design: Design, training: Training) -> tuple[str, ...]:
     if apart < _OTHER_TIMES:
         return ()
     return (
-        f"kernels of every run take at least {10**apart:.2g} times "
+        f"the kernels of every run take at least {10**apart:,.0f} times "
         f"{'longer' if at.min() > high else 'shorter'} than in any run of the fit: check the unit",
     )
 
@@ -498,5 +505,7 @@ def unlike_the_fit(
         x_old, x_new = training.x[:, list(columns)], design.x[unseen][:, list(columns)]
         result = features_exchangeable(x_old, old, x_new, groups_new=new[unseen], names=names)
         if result.alarm:
-            notes.append(f"new {kind}: {result.verdict}")
+            verdict = result.verdict.replace("old groups", f"{kind} of the fit")
+            verdict = verdict.replace("old runs", "runs of the fit").replace("group", kind[:-1])
+            notes.append(f"new {kind}: {verdict}")
     return tuple(notes)

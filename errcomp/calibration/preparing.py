@@ -123,9 +123,9 @@ def _corrected(kernels: Kernels, corrected: CorrectedKernels, state: FeatureStat
     if not np.isfinite(corrected.total_spread).all():
         runs = corrected.run[~np.isfinite(corrected.total_spread)].tolist()
         raise InputError(
-            f"the kernels of {describe_names(runs)} cannot be corrected: no similar kernel was "
-            "measured, or the prediction of a kernel failed. Drop these runs, or fit to a table "
-            "with similar kernels."
+            f"the kernels of {'run' if len(runs) == 1 else 'runs'} {describe_names(runs)} cannot "
+            "be corrected: no similar kernel was measured, or the prediction of a kernel failed. "
+            "Drop these runs, or fit to a table with similar kernels."
         )
     runs_design = design(kernels, task=state.task, state=state)
     runs_design.x[:, runs_design.names.index("kernel_correction")] = np.log(
@@ -167,7 +167,7 @@ def _insist_plausible(kernels: Kernels, run: Names, total: Floats, measured: Flo
     ratio = float(np.median(measured / total))
     if ratio >= _MOST_APART:
         raise InputError(
-            f"{prefix}the kernels explain {100 / ratio:.2g} % of the time of their runs "
+            f"{prefix}the kernels explain only {100 / ratio:.2g} % of the time of their runs "
             "(median). The rest is host or waiting time, which a model of kernels cannot predict. "
             "Profile steps that keep the device busy (larger batches, no start-up or compilation). "
             "If the device was busy, kernels and runs have different units, or the kernels belong "
@@ -176,24 +176,25 @@ def _insist_plausible(kernels: Kernels, run: Names, total: Floats, measured: Flo
     if ratio <= 1 / _MOST_APART:
         raise InputError(
             f"{prefix}runs take {ratio:.2g} times as long as their kernels (median), so runs and "
-            "kernels have different units, or do not belong together. Convert one of them, or add "
-            "a unit column to both."
+            "kernels have different units, or do not belong together. Convert one of the two, or "
+            "add a unit column to both."
         )
     longest = np.maximum(total, measured)
     absurd = longest > _MOST_TIMES * np.median(longest)
     if absurd.any():
+        unit = f" {kernels.unit}" if kernels.unit else ""
         raise InputError(
             f"{prefix}run{'s' if absurd.sum() > 1 else ''} {describe_names(run[absurd].tolist())} "
-            f"took {longest[absurd][0]:.3g}, which is more than "
-            f"{_MOST_TIMES:.0e} times as long as the median run. Correct or drop these runs."
+            f"took up to {longest.max():.3g}{unit}, more than {_MOST_TIMES:,.0f} times as long as "
+            "the median run. Correct or drop these runs."
         )
     for name in ("device", "model", "mode"):
         values: Any = kernels.column(name) if name in kernels.keys else ()
         long = sorted({str(v) for v in values if len(str(v)) > _LONGEST_NAME})
         if long:
             raise InputError(
-                f"{prefix}{name} {long[0][:40]}… has {len(long[0])} characters, but a model file "
-                f"allows {_LONGEST_NAME}. Shorten the name."
+                f"{prefix}the name of {name} {long[0][:40]}… has {len(long[0])} characters, but a "
+                f"model file allows only {_LONGEST_NAME}. Shorten the name."
             )
 
 
@@ -219,12 +220,12 @@ def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
     reasons[np.isnan(table.run_measured)] = "not measured end to end (run_measured)"
     fine = reasons == ""
     if not fine.any():
-        causes = ", ".join(sorted(set(reasons.tolist())))
+        causes = "; ".join(sorted(set(reasons.tolist())))
         raise InputError(
-            f"{kernels.prefix}none of {len(table)} runs has both an end-to-end time (run_measured) "
-            f"and the times of all its kernels ({word}): {causes}. Add the missing column or a "
-            "table of runs, or choose the other task (composition adds measured kernels, "
-            "prediction adds predicted kernels)."
+            f"{kernels.prefix}no run has both an end-to-end time (run_measured) and the times of "
+            f"all its kernels ({word}). Runs in the table: {len(table)}; problems: {causes}. Add "
+            "the missing column or a table of runs, or choose the other task (composition adds "
+            "measured kernels, prediction adds predicted kernels)."
         )
     _insist_plausible(kernels, table.run[fine], total[fine], table.run_measured[fine])
     return _runs_without(kernels, table, reasons)
@@ -240,8 +241,8 @@ def _lacking(table: RunTotals, task: Task) -> Names:
     """Return, for each run, why the sum of its kernels is unknown; "" if it is known."""
     word, total = _of_task(table, task)
     reasons = np.full(len(table), "", dtype=object)
-    reasons[total == 0] = f"all its kernels were {word} as 0"
-    reasons[np.isnan(total)] = f"kernels that were not {word}"
+    reasons[total == 0] = f"all kernels were {word} as 0"
+    reasons[np.isnan(total)] = f"some kernels were not {word}"
     reasons[~table.complete] = "the prediction of a kernel failed"
     return reasons
 

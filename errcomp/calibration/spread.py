@@ -277,7 +277,7 @@ class Spreads:
         if names.shape != (n,):
             raise InputError(
                 f'device must have one name per run, shape ({n},), got {names.shape}. Use "" '
-                "where it is unknown."
+                "where the name is unknown."
             )
         effect = np.array([self.effects.get(name, 0.0) for name in names.tolist()])
         known = np.array([name in self.effects for name in names.tolist()], dtype=bool)

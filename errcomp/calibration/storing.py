@@ -89,7 +89,7 @@ def sound_numbers() -> Iterator[None]:
             yield
     except FloatingPointError as error:
         raise InputError(
-            f"the model has impossible numbers: they give {error}. Fit the model again."
+            f"the model has impossible numbers; its predictions give: {error}. Fit the model again."
         ) from error
 
 
@@ -154,8 +154,8 @@ def content_of(model: CompositionModel, *, created: str) -> ModelContent:
     lost = [name for name in model.members if estimators()[name].stored is None]
     if lost:
         raise InputError(
-            f"a model file cannot hold the estimator {', '.join(lost)}. Fit and save only "
-            "the others."
+            f"a model file cannot hold the estimator{'s' if len(lost) > 1 else ''} "
+            f"{', '.join(lost)}. Fit and save only the other estimators."
         )
     parts: dict[str, Any] = {**model.members, "training": model.training}
     if model.preparation.correction is not None:
@@ -206,21 +206,23 @@ def model_of(content: ModelContent, *, source: str = "model file") -> Compositio
 def _model_of(content: ModelContent) -> CompositionModel:
     features = tuple(feature.name for feature in content.features)
     if features != FEATURE_NAMES:
-        raise InputError(f"its features {features!r} differ from the features of this errcomp")
+        raise InputError(
+            f"its features {features!r} differ from the features of this version of errcomp"
+        )
     extra = content.extra
     names = check_estimators(extra["estimators"])
     members = {member.name: member.restore() for member in content.members}
     training, correction = members.pop("training", None), members.pop("kernels", None)
     lacking = {name for name in names if name != STACK.name} - set(members)
     if lacking:
-        raise InputError(f"it lacks the fitted {', '.join(sorted(lacking))}")
+        raise InputError(f"it lacks these fitted estimators: {', '.join(sorted(lacking))}")
     if not isinstance(training, Training):
         raise InputError("it lacks the runs of the fit")
     stated = {f.name: (f.low, f.high) for f in content.features if f.low is not None}
     if training.ranges != stated or "total_ms" not in stated:
         raise InputError("the ranges of its features do not match the runs of its fit")
     if correction is not None and not isinstance(correction, KernelCorrection):
-        raise InputError("its kernel corrections are of another type")
+        raise InputError("its part 'kernels' does not hold kernel corrections")
     spread = float(extra["typical_spread"])
     if not 0 <= spread < math.inf:
         raise InputError(f"typical_spread {spread} is not a standard deviation")
@@ -253,10 +255,11 @@ def _weights(
     for regime, weights in shares.items():
         if min(weights.values(), default=-1) < 0 or abs(sum(weights.values()) - 1) > 1e-9:
             raise InputError(
-                f"weights {weights!r} of the stack ({regime}) are negative, or do not add up to 1"
+                f"the weights of the stack ({regime}), {weights!r}, do not add up to 1, or one of "
+                "them is negative"
             )
     if lacking := [name for name in weighed if name not in members]:
-        raise InputError(f"it lacks the fitted {', '.join(lacking)}")
+        raise InputError(f"it lacks these fitted estimators: {', '.join(lacking)}")
     return shares
 
 

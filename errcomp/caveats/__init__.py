@@ -21,7 +21,7 @@ from errcomp.caveats._statistics import discoveries
 from errcomp.caveats.sample import quantile_caveat
 from errcomp.caveats.shape import in_clusters
 from errcomp.caveats.tools import RelativeDifference, Tools, relative_difference
-from errcomp.errors import InputError
+from errcomp.errors import InputError, describe_names
 from errcomp.metrics.intervals import check_options
 from errcomp.results import Caveat
 from errcomp.tables import Pairs, Table
@@ -91,16 +91,17 @@ def check(
     --------
     >>> for caveat in check({"predicted": [11.0, 21.0, 33.0], "measured": [10.0, 20.0, 30.0]}):
     ...     print(f"{caveat.code}: {caveat.message}")
-    few-configurations: Only 3 pairs: with Gaussian errors, the mean is uncertain by about \
-190 %. About 36 pairs would pin the MAPE to ± 25 %.
+    few-configurations: Only 3 pairs: with Gaussian errors, the MAPE is uncertain by about \
+190 %. With about 36 pairs, the MAPE would be uncertain by ± 25 %.
     """
     check_options(seed=seed)
     summed = isinstance(pairs, Table) and pairs.engine != ""
     table: Any = pairs if summed or isinstance(pairs, Pairs) else pairs_in_memory(pairs)
     if len(table.tools) > 1:
         raise InputError(
-            f"these pairs are of {len(table.tools)} tools ({', '.join(table.tools[:3])}, …). Check "
-            'one tool at a time, pairs.where({"tool": ...}), or compare them with check_table.'
+            f"these pairs come from {len(table.tools)} tools: {describe_names(table.tools)}. Check "
+            'one tool at a time, with pairs.where({"tool": ...}), or compare the tools with '
+            "check_table."
         )
     by = (by,) if isinstance(by, str) else by
     for key in by:
@@ -184,7 +185,8 @@ def check_table(
         table.column(key)
     if tool_key in names:
         raise InputError(
-            f"keys name a configuration, but {tool_key!r} names the tools. Leave it out of keys."
+            f"keys must describe a configuration, but {tool_key!r} names the tools. Leave it out "
+            "of keys."
         )
     tools = Tools(table, tool_key, names)
     if len(tools.names) < 2:
@@ -241,5 +243,9 @@ def remedies(found: Mapping[str, Sequence[Caveat]]) -> list[str]:
             lines[note.code] = f"{caveat_text(note.code, note.title)} ({named}). {note.remedy}"
     shown = list(lines.values())
     if len(shown) > _SHOWN:
-        return [*shown[:_SHOWN], f"and {len(shown) - _SHOWN} more kinds of caveats."]
+        return [
+            *shown[:_SHOWN],
+            f"and {len(shown) - _SHOWN} more "
+            f"{'kind' if len(shown) == _SHOWN + 1 else 'kinds'} of caveats.",
+        ]
     return shown

@@ -134,9 +134,9 @@ def explain(code: str) -> str:
     --------
     >>> print(explain("rounded-before-averaging"))
     The claim is reproduced only if errors are rounded first.
-    Fires when the mean rounds to the claim only if each error is first rounded to the decimals of \
-the claim. No significance test is involved.
-    What to do: Round once, at the end.
+    Fires when the mean error rounds to the claim only if each error is first rounded to as many \
+decimals as the claim has. No significance test is involved.
+    What to do: Average the unrounded errors, and round the result.
     """
     everything: tuple[Check | Note, ...] = (*_declared(), *ELSEWHERE, *PROPAGATED)
     meanings = [note for note in everything if note.code == code]
@@ -162,62 +162,65 @@ ELSEWHERE: tuple[Note, ...] = (
     Note(
         "few-configurations",
         "An interval from few pairs",
-        "Attached to an interval whose method covered the true value too rarely in simulations: in "
-        "fewer than 93 % of the samples (nominal: 95 %), with this number of pairs or a larger one "
-        "(docs/intervals.md).",
-        "Treat the interval as too narrow, measure more configurations, or use the default method.",
+        "Attached to an interval if its method covered the true value too rarely in simulations "
+        "with this number of pairs or a larger number: in fewer than 93 % of samples instead of "
+        "the nominal 95 % (docs/intervals.md).",
+        "Treat the interval as too narrow, measure more configurations, or use the default "
+        "interval method.",
     ),
     Note(
         "few-clusters",
         "An interval from few clusters",
-        "Attached to intervals that resample whole clusters when there are few of them: the number "
-        "of clusters matters, not the number of pairs in each. Below 3 clusters there is no "
-        "interval. Also attached to a regression with few clusters: its intervals tend to be too "
-        "narrow.",
+        "Attached to intervals that resample whole clusters when there are few clusters: the "
+        "number of clusters limits the accuracy of the interval, however many pairs each has. With "
+        "fewer than 3 clusters there is no interval. Also attached to a regression with few "
+        "clusters, because the intervals of the regression tend to be too narrow.",
         "Treat the interval as too narrow, or measure more models or devices rather than more "
-        "configurations of the same ones.",
+        "configurations of the same models or devices.",
     ),
     Note(
         "errors-near-zero",
         "Some errors are close to zero",
         "Attached to drivers of an error when some errors are below 1 % of the median error. Each "
-        "of them counts as 1 % of the median, because ratios to smaller errors would be noise.",
-        "Nothing if few errors are that small. If many are, use the effects in percentage points, "
-        "not the ratios.",
+        "of these errors counts as 1 % of the median error, because ratios to smaller errors would "
+        "be noise.",
+        "Do nothing if few errors are that small. If many are, use the effects in percentage "
+        "points, not the ratios.",
     ),
     Note(
         "same-predictions",
         "Devices that the tool does not distinguish",
-        "Attached to drivers when devices share at least 3 configurations and have the same "
-        "prediction for each: their errors are not independent, so they count as one device.",
+        "Attached to drivers when several devices have at least 3 configurations in common and the "
+        "tool predicts the same value for all of them in each. The errors of these devices are not "
+        "independent, so they count as one device.",
         "Ask the tool's authors whether these devices are meant to have equal predictions.",
     ),
     Note(
         "no-matched-configurations",
         "A factor without matched configurations",
-        "Attached to drivers when no two configurations differ in this factor alone. No "
+        "Attached to a factor when no two configurations differ in this factor alone. No "
         "significance test is involved.",
-        "Measure one configuration at both levels of the factor.",
+        "Measure one configuration with two values of the factor.",
     ),
     Note(
         "no-regression",
         "No regression on all factors",
-        "Attached to drivers when statsmodels is not installed, or the rows are too few for the "
-        "coefficients. The matched contrasts need no regression.",
+        "Attached to drivers when statsmodels is not installed, or when there are too few rows to "
+        "fit the coefficients. The effects from matched configurations need no regression.",
         "Install errcomp[drivers], or name fewer factors.",
     ),
     Note(
         "mixed-model-fallback",
         "Least squares instead of a mixed model",
-        "Attached to a regression whose mixed model could not be fitted: it uses least squares "
-        "with clustered standard errors instead.",
-        "Nothing: the result names the method that gives its intervals.",
+        "Attached to a regression when a mixed model could not be fitted: least squares with "
+        "clustered standard errors is used instead.",
+        "Do nothing: the result names the method behind its intervals.",
     ),
     Note(
         "model-not-adjusted",
         "A regression that does not adjust for the model",
         "Attached to a regression with too few rows to fit a coefficient for each model.",
-        "Trust the matched contrasts, which compare each model with itself.",
+        "Rely on the effects from matched configurations, which compare each model with itself.",
     ),
 )
 
@@ -226,34 +229,36 @@ PROPAGATED: tuple[Note, ...] = (
     Note(
         "in-sample",
         "The errors were estimated from the propagated runs themselves",
-        "Attached to propagated totals whose errors were fitted to the measured runs of the same "
-        "table. No significance test is involved.",
-        "Check bands with `errcomp propagate validate`, which leaves out each group in turn. To "
-        "propagate one of several runs, name it with --run: its errors are then estimated from "
-        "the other runs.",
+        "Attached to propagated totals when the errors of the kernels were estimated from measured "
+        "runs in the same table. No significance test is involved.",
+        "Check the bands with `errcomp propagate validate`, which predicts each group of runs from "
+        "the other groups. To propagate one of several runs, name it with --run: its errors are "
+        "then estimated from the other runs.",
     ),
     Note(
         "few-clusters",
         "Errors estimated from few devices or runs",
         "Attached to propagated totals when the errors come from fewer than 5 devices (or, with a "
-        "single device, from fewer than 5 runs). The error that all kernels of a device or of a "
-        'run share is then poorly known, and the bands under "estimated" may be too narrow.',
+        "single device, from fewer than 5 runs). Then the error that all kernels of one device or "
+        'one run have in common is poorly known, and the bands under "estimated" may be too '
+        "narrow.",
         'Measure runs on more devices, or also read the band under "comonotonic".',
     ),
     Note(
         "other-device",
         "Errors of one device are used for another",
-        "Attached to propagated totals when all runs that the errors come from were on one device "
-        "and the propagated run is on another. No significance test is involved.",
+        "Attached to propagated totals when all runs from which the errors were estimated ran on "
+        "one device, and the propagated run is on another device. No significance test is "
+        "involved.",
         "Measure runs on a second device, so that differences between devices can be estimated.",
     ),
     Note(
         "unknown-class",
         "Kernels of a class that was never measured",
         "Attached to a propagated total when the run has kernels of a class that the error model "
-        "was not fitted to; the errors of all classes are used for them. The evidence gives the "
-        "share of the time that this class takes.",
-        "Nothing if the share is small; else measure runs with such kernels.",
+        "was not fitted to; for these kernels, the errors of all classes together are used. The "
+        "message gives their share of the predicted time.",
+        "Do nothing if the share is small; otherwise measure runs with such kernels.",
     ),
     Note(
         "not-modelled",
@@ -268,7 +273,8 @@ PROPAGATED: tuple[Note, ...] = (
         "A total without the kernels that could not be predicted",
         "Attached to a propagated total when kernels of the run have a status other than ok. No "
         "significance test is involved.",
-        "Predict them, or compare with the measured time of the other kernels only.",
+        "Predict these kernels, or compare the total with the measured time of the other kernels "
+        "only.",
     ),
     Note(
         "lost-runs",
@@ -282,7 +288,7 @@ PROPAGATED: tuple[Note, ...] = (
         "Kernels that the execution graph leaves out",
         "Attached to a total computed from an execution graph when the table has kernels that no "
         "node of the graph names. No significance test is involved.",
-        "Add them to the graph, or state that the total leaves them out.",
+        "Add these kernels to the graph, or state that the total leaves them out.",
     ),
     Note(
         "infinite",
@@ -290,49 +296,52 @@ PROPAGATED: tuple[Note, ...] = (
         "Attached to a simulated time when some draws exceed the capacity of a queue or the "
         "largest floating-point number. Mean and standard deviation then do not exist. No "
         "significance test is involved.",
-        "Read `saturated` and the quantiles, lower the load, or add servers.",
+        "Use the quantiles and `saturated` (the share of draws in which a queue is overloaded), "
+        "lower the load, or add servers.",
     ),
     Note(
         "no-mean",
         "A time without a mean",
         "Attached to a simulated time when its errors have Student t tails on the log scale, or "
         "Student t tails with at most 1 degree of freedom. No significance test is involved.",
-        "Read median and quantiles, which always exist.",
+        "Use the median and the quantiles, which always exist.",
     ),
     Note(
         "no-sd",
         "A time without a standard deviation",
         "Attached to a simulated time when its errors have Student t tails with at most 2 degrees "
         "of freedom. No significance test is involved.",
-        "Read the bands, which always exist.",
+        "Use the bands, which always exist.",
     ),
     Note(
         "precision",
         "The simulation did not reach the requested precision",
         "Attached to a simulated time when the simulation made its largest number of draws without "
-        "reaching --precision. The evidence gives the precision that was reached.",
+        "reaching --precision. The message gives the precision that was reached.",
         "Request less precision, or use the quantiles at the precision reached.",
     ),
     Note(
         "infinite-mean",
-        "Bounds on a sum whose terms have no mean",
-        "Attached to bounds that hold for any dependence when the errors have such heavy tails "
-        "that the sum of N terms may grow faster than N. No significance test is involved.",
+        "Bounds on a sum of terms without a mean",
+        'Attached to the bounds of the assumption "unknown" when the errors have tails so heavy '
+        "that a sum of N terms may grow faster than N. No significance test is involved.",
         'If you can justify an assumption, such as "comonotonic", use its band instead.',
     ),
     Note(
         "bounds-not-sharp",
-        "Bounds that are wider than necessary",
-        "Attached to bounds that hold for any dependence when the search for the worst dependence "
-        "left a gap larger than the tolerance: the bounds are valid, but tighter ones may exist.",
-        "Nothing: totals outside the band are no more probable than stated.",
+        "Bounds that may be wider than necessary",
+        'Attached to the bounds of the assumption "unknown" when the search for the worst '
+        "correlation of the errors stopped before it was accurate to the tolerance: the bounds are "
+        "valid, but tighter bounds may exist.",
+        "Do nothing: a total lies outside the band at most as often as stated.",
     ),
     Note(
         "untracked-causes",
-        "More causes of error than the analytic rule tracks",
-        "Attached to the analytic mean and standard deviation of a graph with more causes of error "
-        "than the rule tracks. Correlation from untracked causes is ignored, so the standard "
-        "deviation may be too small.",
+        "More causes of error than the analytic formula tracks",
+        "Attached to the mean and standard deviation of a graph when they come from a formula, not "
+        "from a simulation, and the graph has more causes of error than the formula tracks. The "
+        "formula ignores correlation due to the other causes, so the standard deviation may be too "
+        "small.",
         "Simulate the graph instead, with `errcomp propagate --graph`.",
     ),
 )

@@ -57,10 +57,11 @@ _QUANTILE = re.compile(
     "Figures of different levels (kernel, model, system) are mixed",
     scope="pairs",
     order=30,
-    why="Fires when the pairs mix levels (kernel, model, system, …), or when their level differs "
-    "from the claim's. No significance test is involved. Errors cancel or add up from level to "
-    "level, so a kernel error says nothing about a model.",
-    remedy="Quote each level on its own; use propagation to compute one level from another.",
+    why="Fires when the pairs mix levels (kernel, model, system, …), or when the claim is about "
+    "another level. No significance test is involved. Errors cancel or add up from level to level, "
+    "so a kernel error says nothing about a model.",
+    remedy="Quote the error of each level separately; use `errcomp propagate` to compute the error "
+    "of a run from the errors of its kernels.",
     of_errors=False,
 )
 def level_mismatch(case: Case) -> Finding | None:
@@ -72,7 +73,8 @@ def level_mismatch(case: Case) -> Finding | None:
     if len(counts) > 1:
         parts = " and ".join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
         message = (
-            f"These pairs mix levels: {parts}. A single metric over all of them describes no level."
+            f"These pairs mix levels: {parts}. A single metric over all these pairs describes none "
+            "of the levels."
         )
         return Finding(Caveat("level-mismatch", message, {"levels": counts}))
     claimed = case.said("level")
@@ -80,8 +82,8 @@ def level_mismatch(case: Case) -> Finding | None:
     if not claimed or level in re.split(r"\s*(?:,|/|\band\b|\bor\b)\s*", claimed.lower()):
         return None
     message = (
-        f"The claim is about the {claimed} level, but these {plural(case.n, 'pair')} are at the "
-        f"{level} level: figures of different levels are not comparable."
+        f"The claim is about the {claimed} level, but the level of the {plural(case.n, 'pair')} "
+        f"here is {level}: figures of different levels are not comparable."
     )
     return Finding(Caveat("level-mismatch", message, {"claim": claimed, "levels": counts}))
 
@@ -91,11 +93,11 @@ def level_mismatch(case: Case) -> Finding | None:
     "The claim and these measurements have different references",
     scope="claim",
     order=40,
-    why="Fires when the claim's reference (hardware, RTL simulation, a simulator, another "
-    "predictor) is not the reference of the pairs (column `reference`; hardware if there is no "
-    "such column), or if the pairs say that their reference is unknown. No significance test is "
-    "involved. An error of 1 % against a simulator that is itself 15 % off is not an error of 1 % "
-    "against hardware. A claim with another reference gets no verdict.",
+    why="Fires when the claim and the pairs have different references (hardware, RTL simulation, a "
+    "simulator, another predictor), or when the reference of the pairs is given as unknown. The "
+    "reference of the pairs is in the column `reference`; without this column it is hardware. No "
+    "significance test is involved. An error of 1 % against a simulator that is itself 15 % off is "
+    "not an error of 1 % against hardware. If the references differ, the claim is not verifiable.",
     remedy="Compare only figures with the same reference, or add the error of the reference "
     "itself.",
     of_errors=False,
@@ -120,11 +122,11 @@ def reference_mismatch(case: Case) -> Finding | None:
     elif not set(kinds) - {kind_of_reference(claimed), UNKNOWN}:
         some = "" if kinds == [UNKNOWN] else "some of "
         message = (
-            f"The claim's reference is {kind}; {some}these pairs do not state their reference, "
-            "so the same one is assumed."
+            f"The claim's reference is {kind}; {some}these pairs do not state their reference, so "
+            "the reference of the claim is assumed."
         )
     else:
-        assumed = "" if stated else " (assumed: none is stated)"
+        assumed = "" if stated else " (assumed, not stated)"
         message = (
             f"The claim's reference is {kind}, but the reference of these pairs is "
             f"{' and '.join(kinds)}{assumed}: figures with different references are not "
@@ -177,14 +179,15 @@ def figure_meant(metric: str) -> str:
 
 @caveat(
     "metric-mismatch",
-    "The claim quotes a correlation, a share or a squared error, not a relative error",
+    "The claim quotes a correlation, a share, an MAE or a squared error, not a relative error",
     scope="claim",
     order=50,
-    why="Fires when the claim's metric is not a relative error, and shows that metric and the MAPE "
-    "of the same pairs. No significance test is involved. A predictor that doubles every measured "
-    "value has a correlation of 1 and a MAPE of 100 %.",
-    remedy="Ask for the error, or compute it from the pairs; do not rank different metrics against "
-    "each other.",
+    why="Fires when the claim's metric is a correlation, a share, an MAE or a squared error. The "
+    "message gives the claimed metric and the MAPE, both computed from these pairs. No "
+    "significance test is involved. A predictor that always predicts twice the measured value has "
+    "a correlation of 1 and a MAPE of 100 %.",
+    remedy="Ask the source for the relative error, or compute it from the pairs; do not rank tools "
+    "by different metrics.",
     of_errors=False,
 )
 def metric_mismatch(case: Case) -> Finding | None:
@@ -200,13 +203,13 @@ def metric_mismatch(case: Case) -> Finding | None:
         written += f" {case.pairs.unit}"
     if math.isnan(value) and case.weights is None:
         written = "needs single pairs"
-    moral = "doubled predictions still correlate perfectly"
-    if spec.unit != "correlation":
-        moral = "the two cannot be compared"
+    moral = "doubling all predictions would not change the correlation"
+    if spec.unit != "correlation" or name == "r2":  # scaling changes R², but no correlation
+        moral = "these two metrics cannot be compared"
     quoted = f"{metric} ({case.claimed})" if case.claimed else metric
     message = (
-        f"The claim quotes {quoted}, not a relative error. Here: "
-        f"{spec.label} {written}, MAPE {percent(case.mape)}; {moral}."
+        f"The claim quotes {quoted}, not a relative error. From these pairs: {spec.label} "
+        f"{written}, MAPE {percent(case.mape)}; {moral}."
     )
     known = None if math.isnan(value) else value
     evidence = {"metric": metric, "figure": name, "value": known, "mape": case.mape}
@@ -218,11 +221,12 @@ def metric_mismatch(case: Case) -> Finding | None:
     "The claim does not say how it was averaged",
     scope="claim",
     order=150,
-    why="Fires when the claim's aggregation is not stated, the four averages of these pairs differ "
-    "by a factor of at least 1.25, and the mean does not round to the claim. No significance test "
-    "is involved.",
-    remedy="Name the average of your own figure (--aggregation mean); for other people's figures, "
-    "ask the source. Until you know, a small figure may be a median or a geometric mean.",
+    why="Fires when the claim's aggregation is not stated, the four averages of these pairs (mean, "
+    "median, geometric mean, weighted mean) differ by a factor of at least 1.25, and the mean does "
+    "not round to the claim. No significance test is involved.",
+    remedy="If the figure is yours, name its average (--aggregation mean). If it is not, ask the "
+    "source; until you know, it may be a median or a geometric mean, which are often smaller than "
+    "the mean.",
 )
 def aggregation_not_stated(case: Case) -> Finding | None:
     """Find a claimed error of unknown average, where the average matters."""
@@ -240,9 +244,9 @@ def aggregation_not_stated(case: Case) -> Finding | None:
         return None
     written = ", ".join(f"{name} {percent(value)}" for name, value in figures.items())
     fitting = f"{case.claimed} matches only the {' and the '.join(fits)}"
-    verdict = fitting if fits else f"none of them rounds to {case.claimed}"
+    verdict = fitting if fits else f"none rounds to {case.claimed}"
     message = (
-        f"The claim {case.claimed} does not say how it was averaged. Here {written}: {verdict}."
+        f"The claim {case.claimed} does not name its average. Errors here: {written}; {verdict}."
     )
     evidence = {**{k.replace(" ", "_"): v for k, v in figures.items()}, "fits": fits}
     return Finding(Caveat("aggregation-not-stated", message, evidence))
@@ -253,9 +257,9 @@ def aggregation_not_stated(case: Case) -> Finding | None:
     "The claim is reproduced only if errors are rounded first",
     scope="claim",
     order=210,
-    why="Fires when the mean rounds to the claim only if each error is first rounded to the "
-    "decimals of the claim. No significance test is involved.",
-    remedy="Round once, at the end.",
+    why="Fires when the mean error rounds to the claim only if each error is first rounded to as "
+    "many decimals as the claim has. No significance test is involved.",
+    remedy="Average the unrounded errors, and round the result.",
     needs_pairs=True,
 )
 def rounded_before_averaging(case: Case) -> Finding | None:
@@ -269,8 +273,8 @@ def rounded_before_averaging(case: Case) -> Finding | None:
     if texts[0] == texts[1] or number != texts[1]:
         return None
     message = (
-        f"The mean of these pairs rounds to {texts[0]} %. It is {texts[1]} % only if every error "
-        f"is first rounded to {plural(decimals, 'decimal')}."
+        f"The mean error of these pairs rounds to {texts[0]} %. It is {texts[1]} %, as claimed, "
+        f"only if every error is first rounded to {plural(decimals, 'decimal')}."
     )
     evidence = {"mape": case.mape, "mean_of_rounded": rounded, "decimals": decimals}
     return Finding(Caveat("rounded-before-averaging", message, evidence))
@@ -281,10 +285,11 @@ def rounded_before_averaging(case: Case) -> Finding | None:
     "A high quantile from too few values",
     scope="claim",
     order=220,
-    why="Fires when the claim is a quantile and the pairs are too few to bound it for any "
-    "distribution. A P99 at 95 % confidence needs 299 pairs (n >= ln 0.05 / ln 0.99).",
-    remedy="State which of the nine definitions of a sample quantile the figure uses, or quote a "
-    "lower quantile.",
+    why="Fires when the claim is a quantile of the errors, such as the P99, and the pairs are too "
+    "few for a bound that holds whatever the distribution. An upper bound on the P99 with 95 % "
+    "confidence needs 299 pairs (n >= ln 0.05 / ln 0.99).",
+    remedy="State how the quantile was computed (NumPy offers nine definitions), or quote a lower "
+    "quantile.",
     needs_pairs=True,
 )
 def quantile_claim(case: Case) -> Finding | None:
@@ -310,10 +315,11 @@ def quantile_claim(case: Case) -> Finding | None:
     "Errors of opposite sign cancel in the sum",
     scope="claim",
     order=200,
-    why="Fires when the claim's aggregation is the total (a sum, or a difference of means), or "
-    "when the error of the total rounds to the claim and none of the four averages does. The MAPE "
-    "must also be at least 1.25 times the error of the total. No significance test is involved.",
-    remedy="Use such a figure only for sums; quote the MAPE or the WAPE for single cases.",
+    why="Fires when the claim is stated as the error of a total (of a sum, or a difference of "
+    "means), or when the error of the total rounds to the claim and no average does (mean, median, "
+    "geometric mean, weighted mean). The MAPE must also be at least 1.25 times the error of the "
+    "total. No significance test is involved.",
+    remedy="Use the error of the total only for sums; quote the MAPE or the WAPE for single cases.",
 )
 def claimed_total(case: Case) -> Finding | None:
     """Find a claim that is the error of a total, stated or because no average gives it."""

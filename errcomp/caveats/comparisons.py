@@ -43,10 +43,10 @@ GROUP_KEYS = ("device", "model", "mode", "kernel_class")
     scope="pairs",
     order=90,
     why="Compares each variant (fused, distributed, training, another precision, …) with the most "
-    "frequent one. If the two share at least six configurations that are "
-    "otherwise identical (fewer cannot reach p < 0.05), the test is Wilcoxon's signed-rank test, "
-    "otherwise the Mann–Whitney U test. P-values are corrected by Holm. Fires when a difference is "
-    "significant and one error is at least 1.25 times the other.",
+    "frequent variant. If the two share at least six configurations that are otherwise identical "
+    "(fewer cannot reach p < 0.05), the test is Wilcoxon's signed-rank test, otherwise the "
+    "Mann–Whitney U test. P-values are corrected by Holm. Fires when a difference is significant "
+    "and one MAPE is at least 1.25 times the other.",
     remedy="Quote each variant separately. Variants that ran on different configurations may also "
     "differ in model or device.",
     needs_pairs=True,
@@ -72,20 +72,21 @@ def pooled_variants(case: Case) -> Finding | None:
     same = surest.matched_figures
     if surest.matched >= MATCHED:
         figures = (
-            f"{value} has {percent(same[0])} and {usual} {percent(same[1])} on the same "
-            f"{surest.matched} configurations"
+            f"{value} has a MAPE of {percent(same[0])} and {usual} {percent(same[1])} on "
+            f"the same {surest.matched} configurations"
         )
     else:
         figures = (
-            f"{value} ({plural(surest.sizes[0], 'pair')}) has {percent(surest.figures[0])}, "
-            f"{usual} ({surest.sizes[1]:,}) {percent(surest.figures[1])}"
+            f"{value} ({plural(surest.sizes[0], 'pair')}) has a MAPE of "
+            f"{percent(surest.figures[0])}, {usual} ({plural(surest.sizes[1], 'pair')}) "
+            f"{percent(surest.figures[1])}"
         )
         if surest.matched:
             figures += (
-                f" (on the same {surest.matched} configurations: {percent(same[0])}, "
+                f" (on {plural(surest.matched, 'common case')}: {percent(same[0])} and "
                 f"{percent(same[1])})"
             )
-    message = f"Pooled {key}: {figures}. {percent(case.mape)} describes neither."
+    message = f"Pooled {key}: {figures}. The pooled {percent(case.mape)} describes neither."
     evidence = {
         "key": key,
         "variant": value,
@@ -205,9 +206,9 @@ def _tells_apart(code: Ints, first: NDArray[np.bool_], second: NDArray[np.bool_]
     "Configurations that the predictor was trained on are mixed with others",
     scope="pairs",
     order=100,
-    why="Needs a key `in_training`, and five pairs inside and five outside the training set. Fires "
-    "when Welch's interval of the difference excludes zero and one MAPE is at least 1.25 times the "
-    "other.",
+    why="Needs a column `in_training`, and at least five pairs inside and five outside the "
+    "training set. Fires when Welch's interval for the difference of the two MAPEs excludes zero "
+    "and one MAPE is at least 1.25 times the other.",
     remedy="Quote the error outside the training set: it applies to new cases.",
 )
 def in_vs_out_of_distribution(case: Case) -> Finding | None:
@@ -227,8 +228,8 @@ def in_vs_out_of_distribution(case: Case) -> Finding | None:
     if max(a, b) < MATERIAL * min(a, b):
         return NOTHING
     message = (
-        f"Outside the training set the MAPE is {percent(a)} ({plural(n_out, 'pair')}), "
-        f"inside {percent(b)} ({n_in:,}): {100 * (a - b):+.1f} points "
+        f"Outside the training set the MAPE is {percent(a)} ({plural(n_out, 'pair')}), inside it "
+        f"{percent(b)} ({plural(n_in, 'pair')}): a difference of {100 * (a - b):+.1f} points "
         f"[{100 * low:.1f}, {100 * high:.1f}]."
     )
     evidence = {
@@ -272,7 +273,7 @@ _FALSE = ("false", "0", "0.0", "no")
 
 @caveat(
     "unbalanced-groups",
-    "The sizes of the groups, not their errors, determine the pooled MAPE",
+    "The pooled MAPE depends on the sizes of the groups",
     scope="pairs",
     order=110,
     why="Fires when the pooled MAPE and the mean over groups differ by a factor of 1.25 or more, "
@@ -304,9 +305,9 @@ def unbalanced_groups(case: Case) -> Finding | None:
     row = int(np.flatnonzero(codes == largest)[0])
     name = " ".join(str(case.pairs.column(k)[row]) for k in keys)
     message = (
-        f"Pooled {percent(case.mape)}, mean over the {len(sizes)} groups of {' × '.join(keys)} "
-        f"{percent(float(means.mean()))}: {name} alone has {sizes[largest]:,} of {case.n:,} pairs "
-        f"({percent(float(means[largest]))})."
+        f"The pooled MAPE is {percent(case.mape)}, the mean over the {len(sizes)} groups by "
+        f"{' × '.join(keys)} is {percent(float(means.mean()))}: {name} alone has "
+        f"{sizes[largest]:,} of {case.n:,} pairs, with a MAPE of {percent(float(means[largest]))}."
     )
     evidence = {
         "keys": list(keys),
@@ -374,14 +375,14 @@ class _Groups(NamedTuple):
     scope="pairs",
     order=190,
     why="Checks the groups of --by; without --by, the groups by model, by mode and by "
-    "kernel_class. Never checks groups by device, because times on different devices are not "
-    "added. Fires when one group's total is too low and another group's total is too high (t-tests "
-    "of ratios of sums in groups of at least 5 pairs, corrected for the numbers of groups and keys "
-    "by Bonferroni and Holm). The error of the overall total must be below half of the mean "
-    "absolute error of the group totals. That mean must be at least 1.25 times the value expected "
-    "if every group had the error of the overall total.",
-    remedy="Quote the error of each group. The error of the total changes with the mix of groups: "
-    "errcomp propagate computes it from the errors of the parts.",
+    "kernel_class. Never checks groups by device, because times on different devices are not added "
+    "up. Fires when the predicted total of one group is too low and that of another group is too "
+    "high (t-tests of ratios of sums in groups of at least 5 pairs, corrected for the numbers of "
+    "groups and keys by Bonferroni and Holm). Two more conditions must hold. The error of the "
+    "overall total is less than half the mean absolute error of the group totals, and this mean is "
+    "at least 1.25 times the value expected if every group had the error of the overall total.",
+    remedy="Quote the error of each group. The error of the total depends on how the groups are "
+    "mixed; errcomp propagate computes the error of a total from the errors of its parts.",
 )
 def groups_that_cancel(case: Case) -> Finding | None:
     """Find groups with totals too low and too high, so that the total of all looks right."""
@@ -420,8 +421,8 @@ def groups_that_cancel(case: Case) -> Finding | None:
         "highest_total_error": ends[1],
     }
     message = (
-        f"Errors cancel between groups of {' × '.join(groups.keys)}: the sum of all is off by "
-        f"{signed(groups.together)}. The sums of the {len(groups.off)} groups are off by "
+        f"Errors cancel between groups by {' × '.join(groups.keys)}: the total of all pairs is off "
+        f"by {signed(groups.together)}. The totals of the {len(groups.off)} groups are off by "
         f"{percent(groups.gross)} on average (weighted by size), from {signed(ends[0])} "
         f"({names[0]}) to {signed(ends[1])} ({names[1]})."
     )

@@ -43,7 +43,7 @@ RULES = get_args(QuantileRule)[:9]
 
 @caveat(
     "few-configurations",
-    "Under 10 pairs, too few for any reliable metric",
+    "Fewer than 10 pairs: too few for any reliable metric",
     scope="pairs",
     order=60,
     why="Fires below 10 pairs. With 10 or more, errcomp's 95 % intervals cover the true value in "
@@ -64,11 +64,12 @@ def few_configurations(case: Case) -> Finding | None:
     rest = (
         "the spread of the errors is unknown"
         if uncertain is None
-        else "with Gaussian errors, the mean is uncertain by about "
+        else "with Gaussian errors, the MAPE is uncertain by about "
         f"{float(f'{100 * uncertain:.2g}'):g} %"
     )
     message = (
-        f"Only {plural(case.n, 'pair')}: {rest}. About {needed} pairs would pin the MAPE to ± 25 %."
+        f"Only {plural(case.n, 'pair')}: {rest}. With about {needed} pairs, the MAPE would be "
+        "uncertain by ± 25 %."
     )
     evidence = {"n": case.n, "relative_uncertainty": uncertain, "n_for_quarter": needed}
     return Finding(Caveat("few-configurations", message, evidence))
@@ -85,8 +86,7 @@ def few_configurations(case: Case) -> Finding | None:
     "errors, which is robust to a heavy tail. Fires when the correlation is significant and makes "
     "an interval at least a quarter wider (design effect of 1.56 or more).",
     remedy="Report the number of models or devices, not only the number of pairs. Intervals "
-    "resample whole models and devices; to resample by another key, name it with "
-    "--cluster KEY.",
+    "resample whole models and devices; --cluster KEY resamples the groups of another key instead.",
 )
 def clustered(case: Case) -> Finding | None:
     """Find pairs of one model or device with correlated errors."""
@@ -110,8 +110,8 @@ def clustered(case: Case) -> Finding | None:
     )
     effective = case.n / effect
     message = (
-        f"Pairs of one {key} have correlated errors (intraclass correlation {icc:.2f}): "
-        f"{case.n:,} pairs are worth about {effective:.0f} independent ones."
+        f"Pairs of one {key} have correlated errors (intraclass correlation {icc:.2f}): {case.n:,} "
+        f"pairs are as informative as about {effective:.0f} independent pairs."
     )
     evidence = {
         "key": key,
@@ -165,8 +165,8 @@ def _one_way_p(logs: Moments) -> float:
     why="Fires when a row repeats the keys and the prediction of another row, provided that the "
     "keys determine the prediction (there are at most 10 % more distinct predictions than "
     "configurations). If the keys do not determine it, the caveat fires when at least 10 % of all "
-    "rows repeat every number of another row: rounding alone does not explain that. No "
-    "significance test is involved. Intervals count exact copies once.",
+    "rows repeat another row completely (keys, prediction and measurement), which is more than "
+    "rounding explains. No significance test is involved. Intervals count exact copies once.",
     remedy="Average repeated measurements first, or add a column for the repetition and resample "
     "whole configurations.",
     needs_pairs=True,
@@ -192,9 +192,9 @@ def duplicated_configurations(case: Case) -> Finding | None:
     once = mape(predicted=case.predicted[first], measured=case.measured[first])
     message = (
         f"{case.n:,} rows hold only {plural(len(first), 'configuration')}: "
-        f"{plural(repeated, 'row')} {'repeats' if repeated == 1 else 'repeat'} keys and "
-        f"prediction ({identical:,} also the measurement). Counting each once, the MAPE is "
-        f"{percent(once)}, not {percent(case.mape)}."
+        f"{plural(repeated, 'row')} {'repeats' if repeated == 1 else 'repeat'} the keys and the "
+        f"prediction of another row (and {identical:,} of these also its measurement). If each "
+        f"configuration counts once, the MAPE is {percent(once)}, not {percent(case.mape)}."
     )
     evidence = {
         "n": case.n,
@@ -219,7 +219,8 @@ def _count(cell: Ints) -> int:
     order=80,
     why="Fires when at least 1 % of the rows failed or had no usable measurement. No significance "
     "test is involved. The P99 of the error is then unknown, whatever the other rows show.",
-    remedy="Report the share beside the metric; find out whether failures are the hard cases.",
+    remedy="Report the share of rows left out beside the metric, and find out whether the failures "
+    "are the hard cases.",
     of_errors=False,
 )
 def failures(case: Case) -> Finding | None:
@@ -230,8 +231,8 @@ def failures(case: Case) -> Finding | None:
         return None
     reasons = "; ".join(f"{d.n:,}: {d.reason}" for d in case.pairs.dropped)
     message = (
-        f"{dropped:,} of {total:,} rows ({percent(dropped / total)}) are not in the metric "
-        f"({reasons}): it applies only to the other rows."
+        f"{dropped:,} of {total:,} rows ({percent(dropped / total)}) are left out ({reasons}): the "
+        "metric applies only to the other rows."
     )
     evidence = {
         "dropped": dropped,
@@ -309,7 +310,7 @@ def quantile_caveat(
     confidence = f"{100 * level:g} % confidence"
     sure = f"No bound has {confidence}"
     if known is not None:
-        sure = f"With {confidence} it is {word} {format_number(known)}{end}"
+        sure = f"With {confidence}, the quantile is {word} {format_number(known)}{end}"
     message = (
         f"P{100 * q:g} from {plural(n, 'value')}: {format_number(min(rules))} to "
         f"{format_number(max(rules))}{end}, depending on the definition of the quantile. {sure}; "
@@ -420,17 +421,17 @@ def units(case: Case) -> Finding | None:
     ratio = likely[0].ratio if likely else factor
     remedy = _code(case, larger, lambda column: f"{column} / {ratio:.10g}")
     message = (
-        f"{words[larger].capitalize()} are {_number(factor)} times the {words[smaller]} throughout "
-        f"(9 of 10 pairs within a factor of {format_number(math.exp(reach), 3)} of that)"
+        f"{words[larger].capitalize()} are {_number(factor)} times the {words[smaller]} in nearly "
+        f"all pairs (9 of 10 are within a factor of {format_number(math.exp(reach), 3)} of this)"
     )
     if likely:
-        message += f", like {', or '.join(reading.units for reading in likely)}."
+        message += f", which suggests {', or '.join(reading.units for reading in likely)}."
     else:
         message += ". No two usual units differ by this factor."
     if after is not None:
-        message += f" Corrected by a single factor, the MAPE is {percent(after)}."
+        message += f" If one factor corrects all predictions, the MAPE is {percent(after)}."
     if likely or reach <= ONE_FACTOR:
-        by = "the clock, here " if likely and likely[0].units.startswith("cycles") else ""
+        by = "the clock rate, here " if likely and likely[0].units.startswith("cycles") else ""
         message += f" To convert, divide the {words[larger]} by {by}{_number(ratio)}: `{remedy}`"
     else:
         remedy = ""
@@ -508,13 +509,13 @@ def _clock(factor: float, unit: str | None) -> Reading | None:
     scope="pairs",
     order=20,
     why="Fires when half of the predictions are off by a factor of at least 5, and a line or a "
-    "power law from prediction to measurement fits far better. On pairs left out of the fit, the "
-    "error of the line must be at most 50 %, at most half the error of a single factor, and at "
-    "most half the error of a single constant. No significance test is involved. Caveats about "
-    "errors are then not checked.",
+    "power law fitted from predictions to measurements is far better than one factor. On pairs "
+    "left out of the fit, its MAPE must be at most 50 %, at most half the MAPE with one factor, "
+    "and at most half the MAPE if one constant is predicted for all pairs. No significance test is "
+    "involved. Caveats about errors are then not checked.",
     remedy="Convert both columns to one unit, and find the reason for the constant (such as an "
-    "overhead that one side leaves out). Before quoting errors after such a correction, fit the "
-    "line to other measurements.",
+    "overhead that the predictions leave out). Before quoting errors after such a correction, fit "
+    "the formula to other measurements.",
     needs_pairs=True,
     alone=True,
 )
@@ -526,8 +527,9 @@ def affine(case: Case) -> Finding | None:
     message = (
         f"Predictions do not match the measurements (MAPE {percent(case.mape)}), but measured ≈ "
         f"{_formula(line)} (r = {line.correlation:.3f}). On pairs left out of the fit, this "
-        f"formula has a MAPE of {percent(line.after)}; a single factor has "
-        f"{percent(line.after_factor)}. Raw errors do not show the accuracy here"
+        f"formula has a MAPE of {percent(line.after)}, a single factor a MAPE of "
+        f"{percent(line.after_factor)}. The uncorrected errors do not show how accurate the "
+        "predictor is"
     )
     slope = abs(line.slope) if line.form == "line" else 1.0
     large = max(slope, 1 / slope)
@@ -546,7 +548,7 @@ def affine(case: Case) -> Finding | None:
         "units": [reading.units for reading in likely],
         "remedy": remedy,
     }
-    return Finding(Caveat("affine", f"{message}. To apply it: `{remedy}`", evidence))
+    return Finding(Caveat("affine", f"{message}. To apply the formula: `{remedy}`", evidence))
 
 
 def _formula(line: Line) -> str:

@@ -42,11 +42,13 @@ WORTH_POINTS = 0.005
     "Mean, median, geometric mean and weighted mean disagree",
     scope="pairs",
     order=160,
-    why="Fires when the largest of the four averages is at least twice the smallest, and that "
-    "ratio is larger than in 95 % of equally large samples of Laplace errors. (The mean of Laplace "
-    "errors is 1.78 times their geometric mean, the largest ratio of the usual shapes.) Also fires "
-    "when the claim matches another average and not the mean.",
-    remedy="Name the average with every figure; compare only figures of the same average.",
+    why="Fires when the largest of the four averages (mean, median, geometric mean, weighted mean) "
+    "is at least twice the smallest, and that ratio is larger than in 95 % of simulated samples of "
+    "as many Laplace errors. Of the usual distributions of errors, Laplace errors have the largest "
+    "ratio of mean to geometric mean, 1.78. Also fires when the claim matches another average and "
+    "not the mean.",
+    remedy="State with every figure which average it is; compare only figures with the same "
+    "average.",
 )
 def aggregation_matters(case: Case) -> Finding | None:
     """Find errors whose mean, median, geometric mean and weighted mean disagree."""
@@ -116,13 +118,15 @@ def _unweighted(errors: Floats) -> Floats:
     "A few errors are far larger than the mean",
     scope="pairs",
     order=130,
-    why="Compares the largest error with the mean, and the worst tenth with the others. Fires when "
-    "either ratio is at least 1.25 times the usual one (the median of simulated samples of this "
-    "size), and larger than in 95 % of these samples. The samples have Laplace errors or Student t "
-    "errors (5 degrees of freedom); normal, logistic and moderate log-normal errors have lighter "
-    "tails. At a given confidence, at least a share (1 - confidence)^(1/n) of all cases lies below "
-    "the largest error, whatever the distribution. If pairs of a cluster have correlated errors, n "
-    "is the number of clusters, and the share is a share of the clusters.",
+    why="Compares the largest error with the mean error, and the sum of the worst tenth of the "
+    "errors with the sum of the others. Fires when either ratio is at least 1.25 times its usual "
+    "value (the median in simulated samples of this size), and larger than in 95 % of these "
+    "samples. The simulated errors have a Laplace distribution; for the largest error, a Student t "
+    "distribution with 5 degrees of freedom is tried as well. Normal, logistic and moderate "
+    "log-normal errors have lighter tails, so they rarely trigger this caveat. The message also "
+    "gives the share of independent cases that have smaller errors than the largest: at least (1 - "
+    "confidence)^(1/n), whatever the distribution. If pairs of a cluster have correlated errors, n "
+    "is the number of clusters, and the share refers to clusters.",
     remedy="Quote the largest error, or a quantile, beside the mean, and inspect the worst cases.",
 )
 def tail(case: Case) -> Finding | None:
@@ -144,9 +148,9 @@ def tail(case: Case) -> Finding | None:
     p = min(1.0, min(p_values) * (2 if worst > 1 else 1))
     below = tolerance_share(case.n, case.level)
     message = (
-        f"The worst {worst:,} of {case.n:,} make up {100 * share:.0f} % of the error. The largest, "
-        f"{percent(largest)}, is {ratio:.1f} times the mean. "
-        f"{_stay_below(below, 'independent cases', case.level)}"
+        f"The worst {worst:,} of {plural(case.n, 'error')} {'makes' if worst == 1 else 'make'} up "
+        f"{100 * share:.0f} % of the sum. The largest, {percent(largest)}, is {ratio:.1f} times "
+        f"the mean. {_stay_below(below, 'independent cases', case.level)}"
     )
     evidence = {
         "max_ape": largest,
@@ -190,7 +194,7 @@ def _worst(case: Case, worst: int, share: float) -> tuple[float, float]:
 
 def _stay_below(share: float, cases: str, level: float) -> str:
     confidence = f"{100 * level:.3g} % confidence"
-    return f"At least {lower_share(share)} of {cases} are below it ({confidence})."
+    return f"At least {lower_share(share)} of {cases} err less ({confidence})."
 
 
 def in_clusters(original: Caveat, key: str, groups: int, level: float) -> Caveat:
@@ -211,7 +215,8 @@ def in_clusters(original: Caveat, key: str, groups: int, level: float) -> Caveat
     scope="pairs",
     order=140,
     why="Fires when at least 2 of 3 errors have the same sign and a binomial test is significant. "
-    "The benefit of a single factor is measured by leaving out one pair at a time.",
+    "If single pairs are known, the message says how far one factor for all predictions would "
+    "reduce the MAPE, estimated by leaving out one pair at a time.",
     remedy="If a factor helps, multiply predictions by a factor fitted on other measurements. If "
     "not, find what the errors have in common.",
 )
@@ -236,18 +241,21 @@ def one_sided(case: Case) -> Finding | None:
     }
     message = f"{max(high, low):,} of {case.n:,} predictions are too {side}; "
     if tried is None:
-        message += "only single pairs can show whether one factor would help."
+        message += (
+            "whether one correction factor would help can be computed only from single pairs."
+        )
     elif factor is None or after is None:
-        message += "most are zero or negative, so no factor can correct them."
+        message += "most predictions are zero or negative, so no factor can correct them."
     elif case.mape - after >= WORTH_POINTS:
         message += (
-            f"multiplying by {format_number(factor, 2 if factor < 1 else 3)} would cut the MAPE "
-            f"from {percent(case.mape)} to {percent(after)} (leaving out one pair at a time)."
+            f"multiplying all {case.n:,} by {format_number(factor, 2 if factor < 1 else 3)} would "
+            f"reduce the MAPE from {percent(case.mape)} to {percent(after)} (estimated by leaving "
+            "out one pair at a time)."
         )
     else:
         message += (
-            "but no single factor helps: leaving out one pair at a time, the MAPE changes from "
-            f"{percent(case.mape)} to {percent(after)}."
+            f"but no single factor helps: the best would change the MAPE from {percent(case.mape)} "
+            f"to {percent(after)} (estimated by leaving out one pair at a time)."
         )
     return Finding(Caveat("one-sided", message, evidence), p)
 
@@ -277,10 +285,14 @@ def small_quantities(case: Case) -> Finding | None:
     of_error = float(case.scaled[smallest].sum() / case.scaled.sum())
     relative = case.measured / case.measured.max()
     of_total = float(relative[smallest].sum() / relative.sum())
+    k = len(smallest)
+    few = (
+        f"The smallest {k:,} measurements make up" if k > 1 else "The smallest measurement makes up"
+    )
     message = (
-        f"The smallest {plural(len(smallest), 'measurement')} make up {100 * of_error:.0f} % of "
-        f"the MAPE, but only {percent(of_total)} of the total: MAPE {percent(case.mape)}, weighted "
-        f"by size {percent(weighted)}."
+        f"{few} {100 * of_error:.0f} % of the MAPE, but only {percent(of_total)} of the measured "
+        f"total. The MAPE is {percent(case.mape)}; if errors are weighted by size, it is "
+        f"{percent(weighted)}."
     )
     evidence = {
         "mape": case.mape,
@@ -299,8 +311,8 @@ def small_quantities(case: Case) -> Finding | None:
     scope="pairs",
     order=180,
     why="APE cannot exceed 100 % for predictions that are too low. Fires when the mean error as a "
-    "factor, max(p/m, m/p) - 1, is at least 1.25 times the MAPE (as if all predictions were 20 % "
-    "too low), or when a prediction is 0 or less. No significance test is involved.",
+    "factor, max(p/m, m/p) - 1, is at least 1.25 times the MAPE (as it is if all predictions are "
+    "20 % too low), or when a prediction is 0 or less. No significance test is involved.",
     remedy="Compare predictors by the log-ratio of prediction to measurement.",
 )
 def asymmetric_error(case: Case) -> Finding | None:
@@ -317,8 +329,9 @@ def asymmetric_error(case: Case) -> Finding | None:
         return None
     under = case.sides[1] / case.n
     message = (
-        f"{100 * under:.0f} % of the predictions are too low, and APE caps their errors at 100 %. "
-        f"Counted as factors, the mean error is {percent(symmetric)}, not {percent(case.mape)}."
+        f"{100 * under:.0f} % of the predictions are too low, and their APEs cannot exceed 100 %. "
+        f"The MAPE is {percent(case.mape)}; the mean error as a factor, max(p/m, m/p) - 1, is "
+        f"{percent(symmetric)}."
     )
     evidence = {"mape": case.mape, "symmetric": symmetric, "share_under": under}
     return Finding(Caveat("under-over-asymmetry", message, evidence))

@@ -136,7 +136,8 @@ def _surest(tried: list[_Tried]) -> tuple[float, _Tried]:
     why="Fires when a tool has less than 90 % of all configurations in the table, or when its MAPE "
     "on the common configurations differs from its MAPE on all its own configurations by a factor "
     "of at least 1.25. No significance test is involved.",
-    remedy="Compare on the common configurations, and report the coverage as well.",
+    remedy="Compare the tools on their common configurations, and report how many configurations "
+    "each tool covers.",
 )
 def coverage_differs(tools: Tools) -> Finding | None:
     """Find tools that were run on different configurations."""
@@ -160,13 +161,15 @@ def coverage_differs(tools: Tools) -> Finding | None:
     )
     if len(shared):
         message += (
-            f"on the {len(shared):,} common to all, the MAPE of {tools.names[most]} is "
-            f"{percent(common[most])}, not {percent(own[most])}."
+            f"on the {len(shared):,} that all tools have, the MAPE of {tools.names[most]} is "
+            f"{percent(common[most])} instead of {percent(own[most])}."
         )
     else:
         disjoint = tools.disjoint()
-        why = f" (nor is any value of {' or '.join(disjoint)})" if disjoint else ""
-        message += f"no configuration is common to all{why}, so their metrics are not comparable."
+        why = f" (nor any value of {' or '.join(disjoint)})" if disjoint else ""
+        message += (
+            f"the tools have no configuration in common{why}, so their metrics are not comparable."
+        )
     if tools.unmatched:
         message += (
             f" Not used to match rows: {', '.join(tools.unmatched)} (constant within each tool, "
@@ -198,9 +201,9 @@ def _mean(tools: Tools, rows: Ints) -> float:
     "Better in every group, worse overall",
     scope="tools",
     order=260,
-    why="Fires when one of two tools has the lower MAPE in every group of a key (device, model, "
-    "mode, kernel_class) that both have, but the higher MAPE over these groups together. This "
-    "cannot happen when both have the same configurations. No significance test is involved.",
+    why="Fires when one of two tools has the lower MAPE in every group by device, model, mode or "
+    "kernel_class that both tools have, but the higher MAPE over these groups together. This "
+    "cannot happen when both tools have the same configurations. No significance test is involved.",
     remedy="Compare within groups, or by the mean over groups.",
 )
 def simpsons_paradox(tools: Tools) -> Finding | None:
@@ -222,7 +225,8 @@ def simpsons_paradox(tools: Tools) -> Finding | None:
             message = (
                 f"{first} has a lower MAPE than {second} in each of {len(shared)} groups of {key}, "
                 f"but a higher one overall ({percent(pooled[better])} against "
-                f"{percent(pooled[worse])}): the tools have different shares of the groups."
+                f"{percent(pooled[worse])}): the pairs of the two tools are distributed "
+                "differently over the groups."
             )
             evidence = {
                 "key": key,
@@ -244,9 +248,9 @@ def simpsons_paradox(tools: Tools) -> Finding | None:
     "The ranking depends on how much low predictions are penalised",
     scope="tools",
     order=270,
-    why="Fires when one tool has the lower MAPE and the other the lower mean factor, max(p/m, m/p) "
-    "- 1, on their common configurations. Both differences must be significant (paired t-tests, "
-    "corrected for the number of pairs of tools by Holm's method).",
+    why="Fires when one tool has the lower MAPE and the other the lower mean error as a factor, "
+    "max(p/m, m/p) - 1, on their common configurations. Both differences must be significant "
+    "(paired t-tests, corrected for the number of pairs of tools by Holm's method).",
     remedy="Rank by the log-ratio of prediction to measurement, or give both rankings.",
 )
 def ranking_asymmetry(tools: Tools) -> Finding | None:
@@ -273,8 +277,9 @@ def ranking_asymmetry(tools: Tools) -> Finding | None:
         a, b, figures = b, a, [figures[i] for i in (1, 0, 3, 2)]
     message = (
         f"{tools.names[a]} beats {tools.names[b]} by MAPE ({percent(figures[0])} against "
-        f"{percent(figures[1])}), but loses by mean factor ({percent(figures[2])} against "
-        f"{percent(figures[3])}), which, unlike MAPE, does not favour predictions that are too low."
+        f"{percent(figures[1])}), but loses by the mean error as a factor, max(p/m, m/p) - 1 "
+        f"({percent(figures[2])} against {percent(figures[3])}), which, unlike MAPE, does not "
+        "favour predictions that are too low."
     )
     names = ("mape_first", "mape_second", "symmetric_first", "symmetric_second")
     evidence = {
@@ -345,14 +350,14 @@ def relative_difference(first: float, second: float) -> RelativeDifference:
 
 @caveat(
     "other-base",
-    "A relative difference has two values, one for each base",
+    "A relative difference depends on which tool is the base",
     scope="tools",
     order=290,
-    why="Fires when the relative difference between the MAPEs of the two best tools changes by at "
-    "least one percentage point with the base: 10 % below one is 11 % above the other. Does not "
+    why="Fires when the relative difference between the MAPEs of the two best tools depends on the "
+    "base by at least one percentage point: if A is 10 % below B, then B is 11 % above A. Does not "
     "fire if one MAPE is at least twice the other, because that is usually quoted as a factor. No "
     "significance test is involved.",
-    remedy="Name the base, or quote both errors.",
+    remedy="State which tool is the base, or quote both errors.",
 )
 def other_base(tools: Tools) -> Finding | None:
     """Show both bases of the difference between the two best tools, if they visibly differ."""
@@ -371,7 +376,7 @@ def other_base(tools: Tools) -> Finding | None:
     message = (
         f"{tools.names[best]}'s MAPE ({percent(figures[best])}) is {percent(-gap.of_first)} below "
         f"{tools.names[other]}'s ({percent(figures[other])}); {tools.names[other]}'s is "
-        f"{percent(gap.of_second)} above {tools.names[best]}'s. Name the base."
+        f"{percent(gap.of_second)} above {tools.names[best]}'s. State which of the two is the base."
     )
     evidence = {
         "best": tools.names[best],
@@ -389,9 +394,9 @@ def other_base(tools: Tools) -> Finding | None:
     "The tools predict different levels",
     scope="tools",
     order=230,
-    why="Fires between tools when their pairs are not at the same levels. No significance test is "
+    why="Fires when the pairs of two tools are at different levels. No significance test is "
     "involved.",
-    remedy="Rank only tools of the same level.",
+    remedy="Rank only tools that predict the same level.",
 )
 def level_differs(tools: Tools) -> Finding | None:
     """Find tools whose pairs are at different levels."""
@@ -403,9 +408,9 @@ def level_differs(tools: Tools) -> Finding | None:
     "The tools were compared with different references",
     scope="tools",
     order=240,
-    why="Fires between tools when their pairs (column `reference`) have different references. No "
+    why="Fires when the pairs of two tools have different references (column `reference`). No "
     "significance test is involved.",
-    remedy="Rank only tools with the same reference.",
+    remedy="Rank only tools that were compared with the same reference.",
 )
 def reference_differs(tools: Tools) -> Finding | None:
     """Find tools with different known references."""
@@ -447,10 +452,10 @@ def _kinds_differ(
     order=280,
     why="Fires when one tool has the lower MAPE (paired t-test, corrected for the number of pairs "
     "of tools by Holm's method), but the error of its total is at least 1.25 times the error of "
-    "the other's total, on their common configurations. The message says if the difference between "
-    "the totals could be chance.",
-    remedy="Rank by the error that matters for your use, of single pairs or of the total, and "
-    "compare with a constant prediction.",
+    "the other tool's total, on their common configurations. The message says if the difference "
+    "between the totals could be chance.",
+    remedy="Rank by the error that matters for your use (of single pairs or of the total), and "
+    "compare both tools with a constant prediction.",
 )
 def ranking_by_total(tools: Tools) -> Finding | None:
     """Find two tools of which one is better pair by pair, and the other in the sum."""
@@ -482,7 +487,7 @@ def _reversed_ranking(tried: list[tuple[float, tuple[Any, ...]]], level: float) 
     if not best:
         return NOTHING
     (first, second), means, totals, chance = best
-    sure = "" if chance <= 1 - level else f"; that may be chance, p = {chance:.2g}"
+    sure = "" if chance <= 1 - level else f"; this difference may be chance, p = {chance:.2g}"
     message = (
         f"{first} beats {second} pair by pair (MAPE {percent(means[0])} against "
         f"{percent(means[1])}), but loses in the sum ({signed(totals[0])} against "

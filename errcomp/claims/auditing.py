@@ -363,7 +363,7 @@ def audit(
     zeros: Zeros = "raise",
     by: str | Sequence[str] = USUAL_KEYS,
     tool: str | None = None,
-    claims: Sequence[Claim] | None = None,
+    claims: str | Claim | Sequence[str | Claim] | None = None,
     level: float = 0.95,
     method: str = "default",
     cluster: str | Sequence[str] | None = None,

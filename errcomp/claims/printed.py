@@ -217,7 +217,10 @@ def parse_printed(text: str | float) -> Printed:
     if not written.isascii() and any(c.isdigit() and not c.isascii() for c in written):
         raise _unreadable(text)
     if any(abs(int(power)) > _LARGEST_POWER for power in _POWER.findall(written)):
-        raise InputError(f"the figure {text!r} is too large: write it without an exponent.")
+        raise InputError(
+            f"the exponent of the figure {text!r} is out of range. Write the number "
+            "without an exponent."
+        )
     if match := _VALUE.fullmatch(written):
         return _value(written, match)
     if match := _BOUND.fullmatch(written):
@@ -302,7 +305,9 @@ def _bound(text: str, match: re.Match[str]) -> Printed:
 def _range(text: str, match: re.Match[str]) -> Printed:
     a, b = Decimal(match["a"]), Decimal(match["b"])
     if a > b:
-        raise InputError(f"the range {text!r} ends before it begins. Write the smaller end first.")
+        raise InputError(
+            f"the range {text!r} begins with its larger end. Write the smaller end first."
+        )
     if match["first"] not in (None, match["unit"]):
         raise InputError(
             f"the ends of the range {text!r} have different units. Write both in the same unit."

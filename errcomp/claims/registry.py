@@ -33,7 +33,7 @@ VERIFIABLE: Mapping[str, str] = {
     "verifiable": "the predictions and measurements that the claim is about are published",
     "no output": "the tool no longer produces predictions",
     "no hardware": "predictions can be produced, but the hardware to measure is not available",
-    "no pairs": "nobody publishes predictions together with the measurements",
+    "no pairs": "predictions and measurements have not been published together",
 }
 
 #: Metrics that say how much is right; the error is the difference to 100 %.
@@ -429,12 +429,14 @@ def user_claim(
         aggregation = aggregation or other
     if aggregation is not None and metric != "error":
         raise InputError(
-            f"only errors have an aggregation: the metric {metric} has none, got {aggregation!r}. "
-            "Leave the aggregation out."
+            f"the metric {metric} has no aggregation, because it is not an error, got "
+            f"aggregation={aggregation!r}. Leave it out."
         )
     figure = parse_printed(printed)
     if (figure.value or figure.high) < 0 or figure.high <= 0:
-        raise InputError(f"the claim {printed!r} is not positive. Write the size of the error.")
+        raise InputError(
+            f"the claim {printed!r} is not positive. Write the size of the error, without a sign."
+        )
     kind = USER_METRICS[metric]
     if metric == "MAE" and figure.percent:
         kind = "error"
@@ -452,7 +454,7 @@ def user_claim(
         level="not stated",
         reference="not stated",
         verifiable="verifiable",
-        reason="The figure is assumed to be about these pairs.",
+        reason="The claim is assumed to be about these pairs.",
         aggregation=aggregation or ("mean" if metric == "MAE" else "not stated"),
         source="given by the user",
         claimed_by="the user",

@@ -60,8 +60,8 @@ _MEANS = ("MAPE", "MAE")
 _CORRELATIONS = ("pearson", "spearman", "r2")
 #: What follows if the average is not named: by a source, and by the user's own claim.
 _UNSAID = (
-    ", and the source does not say which average it is",
-    ": name the average with --aggregation mean (or median, geometric mean, weighted)",
+    ", and the source does not say which average the claim is",
+    ". Name the average with --aggregation mean (or median, geometric mean, weighted)",
 )
 
 #: Fewer pairs miss a kind of error that every fifth run has in more than 7 % of samples: too few
@@ -206,7 +206,7 @@ def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Table) ->
         if not obstacle and name is not None and claim.kind == "correlation":
             reason = (
                 f"The claim is a correlation ({figure(name).label}), which needs single pairs; "
-                "only sums are available here. Collect the table first."
+                "only sums are available here. Load the table into memory first."
             )
         return Verdict("not verifiable", reason, claim, aggregations=aggregations)
     recomputed = _size(figures[name]) if name == "total_error" else figures[name]
@@ -240,7 +240,7 @@ def _undecided(
     if word == "understated" and n < FEWEST_BELOW:
         return (
             f"{recomputed.format()} from {n:,} pairs is better than {claim.shown}, but {n:,} pairs "
-            f"may have missed rare large errors: at least {FEWEST_BELOW} are needed."
+            f"may have missed rare large errors: at least {FEWEST_BELOW} pairs are needed."
         )
     # Missing rare outliers make an interval of a correlation too high (docs/intervals.md).
     if word == "understated" and claim.kind == "correlation":
@@ -256,8 +256,9 @@ def _undecided(
         return ""
     names = [name for name, key in AGGREGATIONS.items() if key in others]
     return (
-        f"{word.capitalize()} as a mean ({recomputed.format()}), but the {spoken(names)} of the "
-        f"same {n:,} pairs could be {claim.shown}{_UNSAID[claim.claimed_by == 'the user']}."
+        f"{word.capitalize()} if the claim is a mean ({recomputed.format()} here), but the "
+        f"{spoken(names)} of the same {n:,} pairs could be "
+        f"{claim.shown}{_UNSAID[claim.claimed_by == 'the user']}."
     )
 
 
@@ -285,7 +286,7 @@ def _is_any_correlation(claim: Claim) -> bool:
 def _reading(claim: Claim, name: str, figures: Mapping[str, Estimate], word: Word) -> str:
     """Say which metric was assumed where the claim's could mean several."""
     if claim.metric == "MAE" and name == "mape":
-        return " An MAE has the unit of the pairs, so a percentage is treated as a MAPE."
+        return " An MAE has the unit of the pairs, so a claim in per cent is treated as a MAPE."
     if name == "r2":
         return " R² is computed as 1 − Σ(p − m)² / Σ(m − m̄)², not as the square of a correlation."
     named = not _is_any_correlation(claim) or "pearson" in claim.metric.lower()
@@ -296,11 +297,11 @@ def _reading(claim: Claim, name: str, figures: Mapping[str, Estimate], word: Wor
     values["the square of Pearson's correlation"] = figures["pearson"].value ** 2
     fits = [label for label, value in values.items() if low <= value < high]
     if not fits:
-        return " The source does not say which correlation it is."
+        return " The source does not say which correlation the claim is."
     verb = "rounds" if len(fits) == 1 else "round"
     return (
-        " The source does not say which correlation it is: "
-        f"{' and '.join(fits)} of the same pairs {verb} to {claim.shown}."
+        f" The source does not say which correlation the claim is: {' and '.join(fits)} of the "
+        f"same pairs {verb} to {claim.shown}."
     )
 
 
@@ -420,7 +421,7 @@ def _obstacle(claim: Claim, pairs: Table) -> str:
     partial = set(pairs.selection) - set(claim.subset) - {"tool"}
     if partial and claim.claimed_by != "the user":
         chosen = ", ".join(f"{key} {' or '.join(pairs.selection[key])}" for key in sorted(partial))
-        return f"Only rows with {chosen} were selected; the claim is about more than these."
+        return f"Only rows with {chosen} were selected; the claim is about more rows than these."
     if "level" in pairs.keys and claim.level != "not stated":
         levels = sorted({str(level) for level in pairs.column("level")})
         if not any(level in claim.level for level in levels):
@@ -474,7 +475,7 @@ def _sentence(
         return f"{found}: the interval overlaps the claim {claim.shown}."
     side = "above" if recomputed.value > (claim.high or 0.0) else "below"
     times = "" if ratio is None else f", {ratio:.1f} times the claim"
-    text = f"{found}: the whole interval is {side} {claim.shown}{times}."
+    text = f"{found}{times}: the whole interval is {side} {claim.shown}."
     others = [name for name in agreeing if AGGREGATIONS[name] != recomputed.figure]
     if others:
         verb = "rounds" if len(others) == 1 else "round"

@@ -21,21 +21,21 @@ if TYPE_CHECKING:
     T = TypeVar("T", bound=Table)
 
 #: Help of --seed where intervals are resampled.
-SEED_HELP = "seed of the resampling for intervals (default: 0)"
+SEED_HELP = "seed of the random resampling for intervals (default: 0)"
 #: Number of files in a folder that suggestions of near names consider.
 _FILES_LOOKED_AT = 1000
 
 
 def add_table_arguments(parser: argparse.ArgumentParser, *, at_scale: bool = False) -> None:
     """Add TABLE and how to read it; at scale it may be larger than memory."""
-    files = "folder or pattern of Parquet files, " if at_scale else ""
+    files = "folder or quoted pattern of Parquet files, " if at_scale else ""
     parser.add_argument(
         "table",
         nargs="?",
         default="neusight",
         metavar="TABLE",
-        help=f"file of pairs (CSV, Parquet, JSON, JSON lines), {files}artifact folder, or "
-        "name of a built-in table (default: neusight)",
+        help=f"file of pairs (CSV, Parquet, JSON, JSON lines), {files}output of a tool (see: "
+        "errcomp readers), or name of a built-in table (default: neusight)",
     )
     group = parser.add_argument_group("reading the table")
     group.add_argument("--predicted", metavar="COLUMN", help="column that holds the predictions")
@@ -65,7 +65,8 @@ def add_column(parser: argparse._ActionsContainer, names: str) -> None:
 
 def add_where(
     parser: argparse._ActionsContainer,
-    text: str = "only rows with one of these values, e.g. device=H100,L4; may be repeated",
+    text: str = "use only the rows with one of these values, e.g. device=H100,L4; repeat the "
+    "option for each further key",
 ) -> None:
     """Add ``--where``."""
     parser.add_argument(
@@ -106,7 +107,7 @@ def add_jobs_argument(parser: argparse._ActionsContainer, purpose: str) -> None:
         type=_at_most_one_a_core,
         metavar="N",
         help=f"number of processes that {purpose}, at most one per core (default: 1); the result "
-        "does not depend on this number. More than one process needs errcomp[jobs]",
+        "does not depend on this number. More than one process needs the extra errcomp[jobs]",
     )
 
 
@@ -136,8 +137,8 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--order",
         metavar="VERSION,VERSION",
-        help="versions, oldest first; needed only if release dates, version numbers and dates "
-        "of validation do not give their order",
+        help="versions, oldest first; needed only if none of release dates, version numbers and "
+        "dates of validation gives their order",
     )
     add_where(group)
 
@@ -430,5 +431,5 @@ def parse_keys(text: str | None) -> tuple[str, ...]:
     keys = tuple(part.strip() for part in (text or "").split(",") if part.strip())
     twice = [key for key in dict.fromkeys(keys) if keys.count(key) > 1]
     if twice:
-        raise InputError(f"{', '.join(twice)} is named twice in {text!r}")
+        raise InputError(f"{text!r} names {', '.join(twice)} more than once")
     return keys

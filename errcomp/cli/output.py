@@ -31,7 +31,7 @@ _LIBRARIES = ("numpy", "scipy", "polars", "matplotlib")
 #: Options that name a file to write, by their name in the arguments.
 _OPTIONS = {"output": "-o", "target": "-o", "junit": "--junit", "markdown": "--markdown"}
 _FILE_HELP = (
-    "also write to FILE; the suffix sets the format: html (a page with figures), csv, parquet, "
+    "also write to FILE; the suffix sets the format: html (a page with plots), csv, parquet, "
     "json, md, tex"
 )
 
@@ -246,8 +246,8 @@ def add_check_arguments(
         "--markdown",
         type=Path,
         metavar="FILE",
-        help='also write a summary in Markdown, e.g. to "$GITHUB_STEP_SUMMARY"; replaces the '
-        "content of FILE",
+        help='also write a summary in Markdown, e.g. to "$GITHUB_STEP_SUMMARY"; an existing FILE '
+        "is replaced",
     )
 
 
@@ -309,7 +309,9 @@ def check_targets(
             raise InputError(f"{option}: {target} would overwrite an input; name another file")
         other = taken.setdefault(target.resolve(), option)
         if other is not option:
-            raise InputError(f"{option}: {target} is written by {other} too; name two files")
+            raise InputError(
+                f"{option}: {target} is also the file of {other}; name different files"
+            )
     if figures and find_spec("matplotlib") is None:
         raise MissingExtraError("matplotlib", "figures", "drawing figures")
 

@@ -71,8 +71,8 @@ def _add_limit(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME=N",
-        help="raise a limit for reading files: unpacked, files, rows, memory or seconds, e.g. "
-        "unpacked=4GB; may be repeated",
+        help="raise a limit for reading a file: unpacked (size after unpacking), files (in an "
+        "archive), rows, memory or seconds, e.g. unpacked=4GB; may be repeated",
     )
 
 

@@ -161,7 +161,7 @@ class Absent:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        raise InputError(f"a document does not hold {self._of} ({name}). {self._remedy}")
+        raise InputError(f"the document does not hold {self._of} ({name}). {self._remedy}")
 
 
 def _within(document: Mapping[str, Any], again: Mapping[str, Any], path: str = "") -> None:
@@ -186,13 +186,13 @@ def _same(given: Any, made: Any, path: str) -> None:
             _same(one, other, f"{path}[{i}]")
     elif not _agree(given, made):
         raise InputError(
-            f"{path} is {_brief(given)}, but {_brief(made)} follows from the rest of the document: "
-            "a part of it was changed"
+            f"{path} is {_brief(given)}, but the rest of the document gives {_brief(made)}: part "
+            "of the document was changed"
         )
 
 
 def _brief(value: Any) -> str:
-    return f"a list of {len(value)}" if isinstance(value, list | tuple) else f"{value!r:.60}"
+    return f"a list of length {len(value)}" if isinstance(value, list | tuple) else f"{value!r:.60}"
 
 
 def _agree(given: Any, made: Any) -> bool:

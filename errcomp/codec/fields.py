@@ -49,7 +49,7 @@ class Field:
         if not isinstance(self.value, list | tuple):
             self.refuse("a list")
         if len(self.value) < fewest:
-            self.refuse(f"a list of at least {fewest}")
+            self.refuse(f"a list of length {fewest} or more")
         for i, value in enumerate(self.value):
             yield Field(value, f"{self.path}[{i}]", self.document)
 
@@ -64,7 +64,7 @@ class Field:
         value = self.value
         shown = f"{value:.6g}" if isinstance(value, float) else _shown(value)
         raise InputError(
-            f"{self.path} is {shown}, but must be {wanted}: a part of the document was changed"
+            f"{self.path} is {shown}, but must be {wanted}: part of the document was changed"
         )
 
 
@@ -72,8 +72,8 @@ def _shown(value: object) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     if isinstance(value, Mapping):
-        return f"an object with {len(value)} keys"
+        return f"an object with {len(value)} key{'' if len(value) == 1 else 's'}"
     if isinstance(value, list | tuple):
-        return f"a list of {len(value)}"
+        return f"a list of length {len(value)}"
     written = repr(value)
     return written if len(written) <= _SHOWN else f"{written[:_SHOWN]}…"

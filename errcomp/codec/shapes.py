@@ -240,7 +240,7 @@ class Fixed:
         """Return a tuple."""
         elements = list(field.items())
         if len(elements) != len(self.parts):
-            field.refuse(f"a list of {len(self.parts)}")
+            field.refuse(f"a list of length {len(self.parts)}")
         return tuple(part.read(x) for part, x in zip(self.parts, elements, strict=True))
 
     def schema(self, names: Names) -> dict[str, Any]:

@@ -49,15 +49,15 @@ def read_text(path: Path) -> str:
         raise InputError(f"cannot be read ({error.strerror}).") from error
     if len(data) > _LARGEST_BYTES:
         raise InputError(
-            f"is larger than {_LARGEST_BYTES // 2**20} MiB, the limit for a document. Write it "
-            "again with fewer rows (--where KEY=VALUE)."
+            f"is larger than {_LARGEST_BYTES // 2**20} MiB, the limit for a document. Write the "
+            "document again with fewer rows (--where KEY=VALUE)."
         )
     try:
         return data.decode(json.detect_encoding(data))
     except UnicodeDecodeError as error:
         raise InputError(
             f"is not valid {error.encoding.upper()} text (byte {error.start + 1:,} is "
-            f"0x{data[error.start]:02x}). Give the JSON that a command wrote."
+            f"0x{data[error.start]:02x}). Name a file that a command wrote with -o FILE.json."
         ) from error
 
 
@@ -76,7 +76,7 @@ def parse(text: str) -> Any:
             raise InputError("is empty. Write the document again.") from error
         end = len(text.rstrip())
         early = error.pos >= end or error.msg.startswith("Unterminated")
-        cut = " The file ends too early: it was not written completely." if early else ""
+        cut = " The text ends too early: it may not have been written completely." if early else ""
         raise InputError(
             f"is not JSON: line {error.lineno}, column {error.colno}: {error.msg}.{cut}"
         ) from error

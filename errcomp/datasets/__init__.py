@@ -437,8 +437,9 @@ def _verified(name: str, file: str) -> tuple[bytes, str]:
     digest = sha256(content)
     if f"{digest}  {file}" not in sums.splitlines():
         raise InputError(
-            f"{path}: its SHA-256 ({digest[:12]}…) differs from {_SUMS}: the table was modified. "
-            f"Reinstall errcomp, or rebuild the table with: errcomp datasets build {name}"
+            f"{path}: its SHA-256 ({digest[:12]}…) differs from the one in {_SUMS}: the table was "
+            "modified. Reinstall errcomp, or rebuild the table from its original files: errcomp "
+            f"datasets build {name} --from ORIGINAL --to {path.parent}"
         )
     return content, digest
 

@@ -25,10 +25,10 @@ COLUMNS: Mapping[str, Column] = {
     "kernel_class": Column("text", "operator"),
     "shape": Column("text", "shape of the operator's output, where the profiler records it"),
     "count": Column(
-        "integer", "executions per run, over all operators with this type and these shapes"
+        "integer", "executions per run, of all operators with this type and these shapes"
     ),
-    "measured": Column("number", "profiled latency of one instance, mean over processes", "ms"),
-    "measured_spread": Column("number", "coefficient of variation of measured over processes"),
+    "measured": Column("number", "profiled latency of one execution, mean over processes", "ms"),
+    "measured_spread": Column("number", "coefficient of variation of `measured` over processes"),
     "run_measured": Column(
         "number", "end-to-end latency without profiler, mean over processes", "ms"
     ),
@@ -38,14 +38,18 @@ COLUMNS: Mapping[str, Column] = {
     "profiled_model_run": Column(
         "number", "end-to-end latency while profiled, by the profiler's clock", "ms"
     ),
-    "run_spread": Column("number", "coefficient of variation of run_measured over processes"),
+    "run_spread": Column("number", "coefficient of variation of `run_measured` over processes"),
 }
 
 
 #: Columns of the release histories.
 HISTORY_COLUMNS: Mapping[str, Column] = {
-    "level": Column("text", "kernel, operators (all of a network), run, composition, model"),
-    "series": Column("text", "network/input, and the operator with its shapes"),
+    "level": Column(
+        "text",
+        "kernel: an operator; operators: all of a network; run: the network; composition or model: "
+        "the network, predicted from its operators in this release or in the first",
+    ),
+    "series": Column("text", "network/input; for kernels, also the operator with its shapes"),
     "model": Column("text", "network"),
     "kernel_class": Column("text", "operator"),
     "version": Column("text", "release of the framework"),
@@ -53,11 +57,13 @@ HISTORY_COLUMNS: Mapping[str, Column] = {
     "predicted": Column(
         "number", "latency predicted by the model frozen at the first release", "ms"
     ),
-    "measured": Column("number", "latency: latency of the first release × change since then", "ms"),
-    "measured_spread": Column(
-        "number", "standard deviation of log changes over pairs of processes"
+    "measured": Column(
+        "number", "measured latency: latency in the first release × change since then", "ms"
     ),
-    "n_repeats": Column("integer", "pairs of processes that the change is computed from"),
+    "measured_spread": Column(
+        "number", "standard deviation of the log change over pairs of processes"
+    ),
+    "n_repeats": Column("integer", "number of pairs of processes that give the change"),
 }
 
 

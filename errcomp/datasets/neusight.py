@@ -38,7 +38,8 @@ def read_artifact(source: Path, predictors: Sequence[str] | None = None) -> Neus
     if failed:
         shown = "; ".join(f"{f.where}: {f.check} ({f.detail})" for f in failed[:3])
         raise InputError(
-            f"{source}: {len(failed)} checks failed, so no table is built: {shown}. "
+            f"{source}: {len(failed)} check{'s' * (len(failed) > 1)} failed, so no table is built: "
+            f"{shown}. "
             "See `errcomp ingest neusight` for all checks."
         )
     return artifact
@@ -72,19 +73,23 @@ _PAIRS_COLUMNS = {
     "mode": Column("text", "inference or training"),
     "seq_len": Column("integer", "sequence length", "tokens"),
     "batch": Column("integer", "batch size, over all devices", "sequences"),
-    "variant": Column("text", "base, fusion (fused operators), or distributed: dp4, tp4, pp4_1"),
+    "variant": Column(
+        "text",
+        "base; fusion (fused operators); or distributed: dp4 (data parallel), tp4 (tensor "
+        "parallel), pp4_1 (pipeline parallel)",
+    ),
     "devices": Column("integer", "number of devices"),
     "layers": Column("integer", "number of transformer layers"),
     "in_training": Column(
-        "boolean", "NeuSight was trained on this device (only in rows of NeuSight)"
+        "boolean", "whether NeuSight was trained on this device (only in rows of NeuSight)"
     ),
     "in_distribution": Column(
-        "boolean", "the authors count both the device and the network as in distribution"
+        "boolean", "whether the authors count both device and network as in distribution"
     ),
     "measured_ms": Column("number", "measured end-to-end latency", "ms"),
     "predicted_ms": Column("number", "predicted end-to-end latency", "ms"),
-    "operators": Column("integer", "compute operators in a run, counting those of every layer"),
-    "operator_rows": Column("integer", "compute operators listed in the trace"),
+    "operators": Column("integer", "number of compute operators in a run, over all layers"),
+    "operator_rows": Column("integer", "number of compute operators that the trace lists"),
     "measured_operator_sum_ms": Column("number", "sum of the operators' measured latencies", "ms"),
     "predicted_operator_sum_ms": Column(
         "number", "sum of the operators' predicted latencies", "ms"
@@ -92,7 +97,7 @@ _PAIRS_COLUMNS = {
     "predicted_communication_ms": Column(
         "number", "predicted_ms minus predicted_operator_sum_ms", "ms"
     ),
-    "sum_rule": Column("text", "how operators and communication make up predicted_ms"),
+    "sum_rule": Column("text", "how predicted_ms is computed from operators and communication"),
     "device_name": Column("text", "folder of the device in the artifact"),
 }
 _NAMES = {
@@ -140,16 +145,16 @@ _KERNELS_COLUMNS = {
     "seq_len": Column("integer", "sequence length", "tokens"),
     "batch": Column("integer", "batch size", "sequences"),
     "kernel": Column(
-        "text", "operator; if several are merged into a row, the one that takes most time"
+        "text", "operator; of several merged into a row, the one that takes the most time"
     ),
     "kernel_class": Column("text", "class of the operator, as the predictor names it"),
     "shape": Column("text", "shape of the operator's output"),
     "count": Column(
-        "integer", "executions in the run, over all layers and all operators merged into the row"
+        "integer", "executions in the run, of all layers and all operators merged into the row"
     ),
-    "predicted": Column("number", "predicted latency of one instance", "ms"),
+    "predicted": Column("number", "predicted latency of one execution", "ms"),
     "measured": Column(
-        "number", "measured latency of one instance, mean over the executions", "ms"
+        "number", "measured latency of one execution, mean over all executions", "ms"
     ),
     "run_measured": Column("number", "measured end-to-end latency of the run", "ms"),
 }

@@ -6,12 +6,14 @@ from errcomp.datasets._spec import Column, DatasetSpec
 from errcomp.readers.learned.survey import LAYOUTS, build
 
 _CELLS = {
-    "table": Column("text", "file of the transcription; its name holds the table's number"),
+    "table": Column(
+        "text", "file that the table was transcribed to; its name holds the table's number"
+    ),
     "where": Column("text", "where the table is printed, as numbered in the second edition"),
     "edition": Column(
-        "text", "edition of the survey: second; first if only the first has the figure"
+        "text", "edition of the survey: second, or first if only the first has the figure"
     ),
-    "row": Column("text", "row of the table, or what the figure in the text is about"),
+    "row": Column("text", "row of the table; for a figure in the text, what it is about"),
     "column": Column("text", "column of the table"),
     "printed": Column("text", "as printed, without unit"),
     "value": Column("number", "the printed number; missing where words are printed", "as unit"),
@@ -19,9 +21,9 @@ _CELLS = {
 }
 _RUNS = {
     "tool": Column("text", "VIDUR, ASTRA-sim or Timeloop"),
-    "run": Column("text", "name of the run or the log"),
+    "run": Column("text", "name of the run or of its log"),
     "quantity": Column("text", "what was simulated"),
-    "statistic": Column("text", "mean, count, quantile rule or component"),
+    "statistic": Column("text", "mean, count, rule for the quantile, or component"),
     "value": Column("number", "the figure, 12 significant digits", "as unit"),
     "unit": Column("text", "unit of value"),
 }
@@ -34,9 +36,10 @@ SPECS = {
         "https://github.com/Accelergy-Project/timeloop-accelergy-exercises",
         commit="sarchlab/ml-perf-survey ad7cdaacad6a2285f2032e9180fa8e4ff2749734, "
         "timeloop-accelergy-exercises 2d5510807128e9bd5f1cad0705cdf2ec4612fd4e",
-        licence="figures only: the survey and its repository state no licence; "
-        "timeloop-accelergy-exercises: MIT, Copyright (c) 2019 Joel Emer",
-        reference="no published version; tables are numbered as in the second edition",
+        licence="survey: neither it nor its repository states a licence, so only figures are "
+        "copied; timeloop-accelergy-exercises: MIT, Copyright (c) 2019 Joel Emer",
+        reference="the survey has no published version; tables are numbered as in its second "
+        "edition",
         tables={**{f"{stem}.csv": _CELLS for stem in LAYOUTS}, "runs.csv": _RUNS},
         build=build,
     )

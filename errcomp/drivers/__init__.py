@@ -71,14 +71,15 @@ __all__ = [
 ]
 
 _DEFINITIONS = {
-    "ape_ratio": "geometric mean of APE(b) / APE(a) over matched configurations",
-    "ape_points": "mean of APE(b) - APE(a) over matched configurations",
-    "signed_log": "mean over matched configurations of ln(predicted / measured) at b minus "
-    "ln(predicted / measured) at a",
+    "ape_ratio": "geometric mean over matched configurations of APE at level b divided by APE at "
+    "level a",
+    "ape_points": "mean over matched configurations of APE at level b minus APE at level a",
+    "signed_log": "mean over matched configurations of ln(predicted / measured) at level b minus "
+    "ln(predicted / measured) at level a",
 }
 _WEIGHTS = {
     "paired": "every cluster counted once",
-    "between": "configurations weighted by the number of devices that ran them at both levels",
+    "between": "configurations weighted by how many devices ran them at each of the two levels",
 }
 
 
@@ -215,11 +216,11 @@ def _note(table: Table, matched: Matched, test: EffectTest) -> str:
     if not matched.between and matched.cluster_key == "model":
         parts.append("clustered by model: the interval applies only to these devices")
     if not matched.between and matched.cluster_key == "pair":
-        parts.append("no device or model as cluster: pairs count as independent")
+        parts.append("no device or model to cluster by: pairs count as independent")
     if matched.stricter is not None:
         parts.append(_stricter_note(table, matched.stricter))
     elif "batch" in matched.not_matched_on:
-        parts.append("batch not matched")
+        parts.append("batch sizes may differ within a pair")
     if "device" in table.pairs.keys:
         parts.append(_merged_note(table, matched))
     return "; ".join(filter(None, parts))
@@ -230,11 +231,9 @@ def _stricter_note(table: Table, stricter: Matched) -> str:
     ratio = format_number(math.exp(float(np.mean(means))))
     pairs = f"{stricter.n} pair{'' if stricter.n == 1 else 's'}"
     clusters = f"{len(means)} independent cluster{'' if len(means) == 1 else 's'}"
-    pairs = f"{stricter.n} pair{'' if stricter.n == 1 else 's'}"
-    clusters = f"{len(means)} independent cluster{'' if len(means) == 1 else 's'}"
     return (
-        f"batch not matched (with equal batch the ratio is {ratio}, but {pairs} in {clusters} "
-        "is too few for an interval)"
+        f"batch sizes may differ within a pair (with equal batch sizes the ratio is {ratio}, but "
+        f"{pairs} in {clusters} {'is' if stricter.n == 1 else 'are'} too few for an interval)"
     )
 
 
@@ -242,7 +241,9 @@ def _merged_note(table: Table, matched: Matched) -> str:
     used = np.concatenate([*matched.rows_a, *matched.rows_b])
     names = {str(table.pairs.column("device")[int(i)]) for i in used}
     same = [" and ".join(group) for group in table.counted_as_one(sorted(names))]
-    return f"same predictions, count as one device: {'; '.join(same)}" if same else ""
+    if not same:
+        return ""
+    return f"counted as one device, because their predictions are equal: {'; '.join(same)}"
 
 
 def correct(contrasts: Sequence[Contrast]) -> tuple[Contrast, ...]:
@@ -289,7 +290,7 @@ STATEMENTS = (
         level_b="fusion",
         quantity="ape_ratio",
         stated=1.0,
-        reading='"more": the geometric mean of APE fused / APE unfused exceeds 1',
+        reading='"larger": the geometric mean of APE fused / APE unfused exceeds 1',
     ),
     Statement(
         "amd-training",
@@ -300,15 +301,16 @@ STATEMENTS = (
         level_b="training",
         quantity="ape_ratio",
         stated=1.0,
-        reading='"more": the geometric mean of APE in training / APE in inference exceeds 1',
+        reading='"larger": the geometric mean of APE in training / APE in inference exceeds 1',
         where={"vendor": "AMD"},
     ),
 )
 
 RULE = (
-    "supported: the interval is above the stated value; contradicted: it is below; undecided: it "
-    "contains the stated value; not decidable: keys are missing, nothing matches, or fewer than "
-    "three independent clusters give no interval"
+    "supported: the whole interval is above the stated value; contradicted: the whole interval is "
+    "below the stated value; undecided: the interval contains the stated value; not decidable: "
+    "keys are missing, no configurations match, or there are too few independent clusters for an "
+    "interval (fewer than three)"
 )
 
 
@@ -326,7 +328,7 @@ def judge(
     question = _question(table, statement)
     contrast = compare(table, question, level=level, rng=rng)
     if contrast is None:
-        return _undecided(statement, "no two configurations differ in this factor alone")
+        return _undecided(statement, f"no two configurations differ in {statement.factor} alone")
     if statement.quantity == "share_doubled":
         estimate, evidence = _share_doubled(table, question, level=level)
     else:
@@ -428,21 +430,22 @@ def _verdict_word(estimate: Estimate, stated: float) -> VerdictWord:
 def _reason(statement: Statement, estimate: Estimate, contrast: Contrast) -> str:
     if statement.quantity == "share_doubled":
         text = (
-            f"APE at least doubled in {estimate.format()} of the pairs (statement read as: more "
-            f"than {format_fraction(statement.stated)}); on average it changed by a factor of "
-            f"{contrast.effect.format()}"
+            f"APE at least doubled in {estimate.format()} of the pairs (the statement is taken to "
+            f"mean more than {format_fraction(statement.stated)}); on average APE changed by a "
+            f"factor of {contrast.effect.format()}"
         )
     else:
         text = (
-            f"APE changed by a factor of {estimate.format()} (statement read as: more than "
-            f"{format_number(statement.stated)})"
+            f"APE changed by a factor of {estimate.format()} (the statement is taken to mean more "
+            f"than {format_number(statement.stated)})"
         )
     text += f"; {contrast.n_pairs} matched pairs"
     text += f", {contrast.clusters} independent {contrast.cluster_key}s"
     if contrast.naive_a is not None and contrast.naive_b is not None:
         text += (
             f"; mean APE differs by {100 * (contrast.naive_b - contrast.naive_a):+.2f} points over "
-            f"all rows, by {100 * (contrast.ape_b - contrast.ape_a):+.2f} over matched ones"
+            f"all rows, and by {100 * (contrast.ape_b - contrast.ape_a):+.2f} points over matched "
+            "rows"
         )
     note = f" ({contrast.note})" if contrast.note else ""
     return f"{text}{note}."
@@ -559,8 +562,9 @@ def _table_of(pairs: Pairs, tool: str | None, factors: Sequence[str] | None) -> 
     if not chosen_factors:
         raise InputError(
             "no key of the table can be a factor: each is the device or the model, holds numbers, "
-            f"has missing values, or has only one value or more than {MAX_LEVELS}. To use numbers, "
-            f"name them: error_drivers(factors=[...]). Keys: {describe_names(pairs.keys)}"
+            f"has missing values, or has only one value or more than {MAX_LEVELS}. To use keys "
+            "with numbers, name them: error_drivers(factors=[...]). Keys: "
+            f"{describe_names(pairs.keys)}"
         )
     return Table(pairs, outcomes_of(pairs), chosen_factors, merged_devices(pairs))
 
@@ -572,8 +576,9 @@ def _data_caveats(table: Table) -> list[Caveat]:
         caveats.append(
             Caveat(
                 "errors-near-zero",
-                f"{outcomes.n_floored} of {table.pairs.n} errors are below {outcomes.floor:.2g} "
-                "(1 % of the median) and count as this value in ratios.",
+                f"{outcomes.n_floored} of {table.pairs.n} errors are below "
+                f"{format_fraction(outcomes.floor)} (1 % of the median error) and count as this "
+                "value in ratios.",
                 {"n": outcomes.n_floored, "floor": outcomes.floor},
             )
         )

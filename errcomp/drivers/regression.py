@@ -182,9 +182,10 @@ _ROWS_PER_COLUMN = 5
 _MAX_MIXED_ROWS = 5000
 Outcome = Literal["absolute", "signed"]
 _DEFINITIONS = {
-    "absolute": "ratio of APE between the level and its reference, with all other terms fixed",
-    "signed": "difference of ln(predicted / measured) between the level and its reference, with "
-    "all other terms fixed",
+    "absolute": "APE at this level divided by APE at the reference level, with all other terms "
+    "fixed",
+    "signed": "ln(predicted / measured) at this level minus ln(predicted / measured) at the "
+    "reference level, with all other terms fixed",
 }
 
 
@@ -320,8 +321,8 @@ def _columns(
             notes = (
                 Caveat(
                     "model-not-adjusted",
-                    f"{pairs.n} rows are too few to adjust for {len(models) + 1} models: effects "
-                    "may be due to different models at each level.",
+                    f"{pairs.n} rows are too few to adjust for {len(models) + 1} models: an effect "
+                    "may be due to different models at the levels of the factor.",
                     {"rows": pairs.n, "models": len(models) + 1},
                 ),
             )
@@ -395,8 +396,8 @@ def _few_clusters(clusters: int, key: str, df: int) -> Caveat:
     return Caveat(
         "few-clusters",
         f"Only {clusters} independent {key}s: regression intervals tend to be too narrow with "
-        f"fewer than {FEW_CLUSTERS}. They use a t distribution with {degrees}; the matched "
-        "contrasts are the primary analysis.",
+        f"fewer than {FEW_CLUSTERS} clusters. The intervals use a t distribution with {degrees}; "
+        "rely first on the effects from matched configurations.",
         {"clusters": clusters, "cluster_key": key, "df": df},
     )
 

@@ -185,7 +185,8 @@ class Aliased(Document):
 
     def __str__(self) -> str:
         return (
-            f"{self.term} is not distinguishable from {' + '.join(self.with_terms) or 'a constant'}"
+            f"{self.term} was left out: its effect cannot be distinguished from the effect of "
+            f"{' + '.join(self.with_terms) or 'a constant'}"
         )
 
 

@@ -56,10 +56,10 @@ def _contrasts(result: DriversResult) -> Table:
         Column("Note", lambda r: notes.get(r.note, "")),
     ]
     below: list[Note | str] = [
-        f"Matched pairs; {100 * result.level:g} % intervals, by cluster. Ratio 2: the error "
-        "doubles. Points: difference of MAPE in percentage points. Signed: difference of "
-        "ln(predicted / measured); +0.1 is about 10 % more predicted time. p: probability of an "
-        "effect this large by chance, corrected (Holm).",
+        f"Effects are computed from matched pairs; {100 * result.level:g} % intervals allow for "
+        "clusters. Ratio 2: the error doubles. Points: difference of MAPE in percentage points. "
+        "Signed: difference of ln(predicted / measured); +0.1 is about 10 % more predicted time. "
+        "p: probability of an effect this large by chance, corrected (Holm).",
         *(Note(note, number) for note, number in notes.items()),
     ]
     title = f"Drivers of the error of {result.tool or 'the tool'} ({result.n} pairs)"
@@ -145,8 +145,8 @@ def contrasts(found: DriversResult, ax: Axes | None = None) -> Axes:
         rows,
         title=f"Drivers of the error, {count(len(rows), 'contrast')}",
         notes=[
-            "first level over second; ×2: double over single",
-            "n: matched configurations; hollow: may be chance",
+            "error at first level / error at second; ×2: at double the value / at the value",
+            "n: matched configurations; hollow: may be due to chance",
         ],
         x="ratio of errors",
         beside="times",

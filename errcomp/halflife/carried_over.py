@@ -127,13 +127,13 @@ def carried_over(history: History) -> CarriedOver:
     if together := int(n[~alike].sum()):
         notes.append(
             f"{together:,} of {n.sum():,} validations were aggregated by the engine and not "
-            "checked for values carried over from an earlier version. Load the rows into memory "
+            "checked for values copied from an earlier version. Load the rows into memory "
             "(errcomp.History) to check them"
         )
     if few := int(n[same & ~copy].sum()):
         notes.append(
             f"{few} measurement{' equals' if few == 1 else 's equal'} a measurement of an earlier "
-            f"version, but with fewer than {_DIGITS} significant digits: kept, because this may be "
+            f"version, but in fewer than {_DIGITS} significant digits: kept, because this may be "
             "chance"
         )
     if equal := int(n[copy].sum()):
@@ -151,9 +151,11 @@ def carried_over(history: History) -> CarriedOver:
             count = n[moved].sum()
             notes.append(
                 f"{count} prediction{' is' if count == 1 else 's are'} compared with a measurement "
-                "of an earlier version (not repeated since)"
+                "of an earlier version, because there is no new measurement"
             )
-    dropped = history.left_out("carried over: equal to an earlier version in all digits", copy)
+    dropped = history.left_out(
+        "carried over: equal to the measurement of an earlier version in all digits", copy
+    )
     return CarriedOver(copy, dropped, tuple(notes))
 
 

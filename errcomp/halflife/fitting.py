@@ -210,8 +210,8 @@ def _group_half_life(
         notes=(
             *threshold.notes,
             *(
-                f"{loss.n} of {panel.n_series} series not counted for the median survival: "
-                f"{loss.reason}"
+                f"{loss.n} of {panel.n_series} series {'is' if loss.n == 1 else 'are'} not counted "
+                f"for the median survival: {loss.reason}"
                 for loss in left_out
             ),
         ),
@@ -223,7 +223,10 @@ def _clocks(panel: Panel) -> tuple[tuple[Clock, ...], tuple[str, ...]]:
     if np.isnan(panel.months).any():
         return ("releases",), ()
     if (np.diff(panel.months) <= 0).any():
-        note = "half-lives in releases only: versions share dates, or dates contradict their order"
+        note = (
+            "half-lives are given only in releases, because versions share dates or their dates "
+            "contradict their order"
+        )
         return ("releases",), (note,)
     return ("releases", "months"), ()
 
@@ -357,9 +360,10 @@ def _about_environment(attributions: Sequence[Attribution]) -> tuple[str, ...]:
         return ()
     largest = max(machine, key=lambda attribution: abs(attribution.step.size))
     return (
-        f"{len(machine)} of {len(attributions)} steps by date of validation are changes of the "
-        "environment, not of the software: versions validated before and after a step changed with "
-        f"it (largest: {largest.series}, {format_fraction(abs(largest.step.change[0]))} between "
+        f"{len(machine)} of {len(attributions)} steps by date of validation "
+        f"{'is a change' if len(machine) == 1 else 'are changes'} of the environment, not of the "
+        "software, because versions validated both before and after the step changed as well "
+        f"(largest: {largest.series}, {format_fraction(abs(largest.step.change[0]))} between "
         f"{largest.since} and {largest.until}). The half-lives of this history include changes of "
         "the machine.",
     )
@@ -487,5 +491,6 @@ def _alike(history: History, level: str) -> Estimate:
         method="Student t over networks",
         n=int(first.sum()),
         unit="log",
-        definition="mean over networks of the mean log(measured by one / by the other process)",
+        definition="mean over networks of the mean of log(time measured in one process / time "
+        "measured in the other)",
     )

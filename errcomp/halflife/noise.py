@@ -168,9 +168,11 @@ def noise_floor(history: History) -> NoiseFloor:
         notes += _what_differs(history, repeats.cell)
     moderated = moderated_variances(variance, np.minimum(df, _EXACT))
     if moderated.prior_df == 0 and (df == 0).any():
+        free = f"{df.sum():.0f}"
         notes += (
-            f"{df.sum():.0f} degrees of freedom are too few to estimate the usual noise: the noise "
-            "of series without repeats is unknown",
+            f"the repeats are too few to estimate the noise of a typical series ({free} "
+            f"degree{'' if free == '1' else 's'} of freedom): the noise of series without "
+            "repeats is unknown",
         )
     # A given variance is exact: it is not pulled towards the others.
     given = np.isinf(df)
@@ -197,7 +199,10 @@ def _against_repeats(
 
     both = (repeats.df > 0) & ~np.isnan(variance)
     if not both.any():
-        return ("noise is the scatter within one validation, without changes between validations",)
+        return (
+            "the noise is the scatter within one validation; it does not include changes "
+            "between validations",
+        )
     runs = np.where(np.isnan(history.runs), 1.0, history.runs)
     n = history.behind.n
     mean_of = np.bincount(history.series, n / runs, history.n_series) / np.bincount(
@@ -215,8 +220,8 @@ def _against_repeats(
     )
     return (
         f"repeated validations of one version scatter by {scatter} (median of series), but the "
-        f"spread within them explains only {explained}: the validations also differ in something "
-        "else",
+        f"spread within single validations explains only {explained}: the validations also differ "
+        "in something else",
     )
 
 
@@ -236,7 +241,7 @@ def _what_differs(history: History, cell: NDArray[np.int64]) -> tuple[str, ...]:
         return ()
     return (
         f"repeats of one series and version differ in {describe_names(differ)}: if this changes "
-        "the result, the scatter of the repeats is more than noise",
+        "the results, the scatter of the repeats is not only noise",
     )
 
 
@@ -342,7 +347,7 @@ def _variance_components(
     n0 = float((total - squared).sum() / df_between.sum())
     variance_between = max(0.0, (ms_between - ms_within) / n0)
     share = float(variance_between / (variance_between + ms_within))
-    known = f"F on {df_between.sum():.0f} and {df_within.sum():.0f} degrees of freedom"
+    known = f"F test with {df_between.sum():.0f} and {df_within.sum():.0f} degrees of freedom"
     if p >= _POOLING_P:
         note = f"repeats scatter no more between dates than on one date ({known}, p = {p:.2g})"
         return BetweenDates(None, np.zeros(n_series), share, (note,))

@@ -154,7 +154,7 @@ def panel_of(history: History | HistoryRows | Any, *, cluster: str | None = None
     prefix = f"{history.source}: " if history.source else ""
     if len(np.unique(history.version)) == 1:
         raise InputError(
-            f"{prefix}all validations are of one version, "
+            f"{prefix}all validations were made under one version, "
             f"{history.versions[history.version[0]]!r}. Add validations of another version."
         )
     carried = carried_over(history)
@@ -243,7 +243,9 @@ def _no_series(history: History, prefix: str) -> InputError:
     values = {name: len(np.unique(history.codes(name))) for name in columns}
     most = sorted(columns, key=values.__getitem__, reverse=True)[:3]
     shown = ", ".join(f"{name} ({values[name]:,} values)" for name in most)
-    named = f" Series are named by {len(columns)} columns, among them {shown}." if columns else ""
+    named = (
+        (f" Series are identified by {len(columns)} columns, including {shown}.") if columns else ""
+    )
     rows = int(history.behind.n.sum())
     return InputError(
         f"{prefix}no series was validated under two versions: {history.n_series:,} series in "
@@ -311,8 +313,8 @@ def _about_versions(panel: Panel) -> tuple[str, ...]:
     notes = []
     if unused := len(panel.versions) - len(np.unique(panel.version)):
         notes.append(
-            f"{unused} of {len(panel.versions)} versions were not validated in any of these "
-            "series; they still count as releases"
+            f"no series was validated under {unused} of the {len(panel.versions)} versions; these "
+            "still count as releases"
         )
     if (groups := len(np.unique(products(panel)[panel.version]))) > 1:
         notes.append(
@@ -331,8 +333,8 @@ def _about_stack(history: History, codes: NDArray[np.int64]) -> tuple[str, ...]:
     if several := int((np.bincount(cells) > 1).sum()):
         return (
             f"in {several} case{'s' * (several > 1)} a series was validated under one version with "
-            "several stacks or predictor versions: their mean is used, and their differences do "
-            "not count as noise",
+            "several stacks or predictor versions: the mean of these validations is used, and "
+            "their differences do not count as noise",
         )
     return ()
 
@@ -522,8 +524,8 @@ def check_clock(panel: Panel, clock: Clock) -> None:
     if clock == "months" and np.isnan(panel.months).any():
         without = [v for v, m in zip(panel.versions, panel.months, strict=True) if np.isnan(m)]
         raise InputError(
-            f"versions without a date: {describe_names(without)}. Give their dates of release, or "
-            f'use clock="releases".'
+            "months need a date for every version; versions without a date: "
+            f'{describe_names(without)}. Give their dates of release, or use clock="releases".'
         )
 
 

@@ -138,15 +138,15 @@ def doubling_threshold(
     if error is not None:
         if not (math.isfinite(error) and error > 0):
             raise InputError(
-                f"the calibrated error must be positive and finite, got {error}. Give it as a "
+                f"the error at calibration must be positive and finite, got {error}. Give it as a "
                 "fraction: error=0.05 is 5 %."
             )
         return _fixed(math.log1p(error), factor, level, "given")
     if panel.frozen_at_first:
         note = (
-            f"Without predictions, the error at calibration is assumed to be "
-            f"{format_fraction(ASSUMED_ERROR)}. Give the promised error (error=, --error) if it "
-            "differs."
+            "Without predictions, the error at calibration is assumed to be "
+            f"{format_fraction(ASSUMED_ERROR)}. If another error was promised, give it (error=, "
+            "--error)."
         )
         return _fixed(math.log1p(ASSUMED_ERROR), factor, level, "assumed", note)
     return _measured(panel, factor, level)
@@ -169,7 +169,7 @@ def _measured(panel: Panel, factor: float, level: float) -> Threshold:
         bad = [panel.names[i] for i in np.flatnonzero(~np.isfinite(errors))]
         raise InputError(
             f"the error at calibration must be finite, got {errors[~np.isfinite(errors)][0]} in "
-            f"{describe_names(bad)}. Leave these series out."
+            f"the series {describe_names(bad)}. Leave these series out."
         )
     known = np.isfinite(sd) & (df > 0)
     square = float(np.mean(errors**2))
@@ -178,8 +178,8 @@ def _measured(panel: Panel, factor: float, level: float) -> Threshold:
     notes = []
     if not known.all():
         notes.append(
-            f"The noise of {n - known.sum()} of {n} series is unknown; for these, the noise of the "
-            "other series is used."
+            f"The noise of {n - known.sum()} of {n} series is unknown; for these series, the noise "
+            "of the others is used."
         )
     noise = _Noise.of(sd[known], df[known], n)
     e0 = math.sqrt(max(square - noise.total / n, 0.0))
@@ -188,8 +188,8 @@ def _measured(panel: Panel, factor: float, level: float) -> Threshold:
         seen, alone = (_percent(math.sqrt(value)) for value in (square, noise.total / n))
         refused = (
             f"the error at calibration, {_percent(e0)}, is not distinguishable from measurement "
-            f"noise: first errors are {seen} (RMS), and noise alone gives {alone}. Give the "
-            "promised error (error=, --error), or repeat the measurements."
+            f"noise: the first errors have an RMS of {seen}, and noise alone would give {alone}. "
+            "Give the promised error (error=, --error), or repeat the measurements."
         )
     low, high = _bounds(n * square, noise, level)
     return Threshold(
@@ -212,8 +212,8 @@ def _percent(log_error: float) -> str:
 
 def _as_measured(e0: float, factor: float, level: float, n: int) -> Threshold:
     note = (
-        "The measurement noise is unknown. The error at calibration includes it, and has no "
-        "interval."
+        "The measurement noise is unknown. The error at calibration includes this noise, and has "
+        "no interval."
     )
     refused = (
         "" if e0 else "all errors at calibration are 0. Give the promised error (error=, --error)."

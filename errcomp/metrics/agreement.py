@@ -33,8 +33,8 @@ _INSTEAD = "Report an error metric (mape, bias) instead, or add pairs that diffe
     order=180,
     definition="One minus the sum of squared errors divided by the sum of squared deviations of "
     "the measurements from their mean.",
-    misleads="Near 1 whenever the measurements span orders of magnitude, even if small ones are "
-    "off by large factors.",
+    misleads="Near 1 whenever the measurements span orders of magnitude, even if predictions of "
+    "small values are off by large factors.",
 )
 def r2(
     *,

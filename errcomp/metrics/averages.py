@@ -57,8 +57,8 @@ def _log_ape(data: Checked) -> NDArray[np.float64]:
     order=10,
     definition="Arithmetic mean over pairs of the absolute error, each as a share of its "
     "measurement.",
-    misleads="Small quantities that are off by large factors dominate it, and predictors that are "
-    "too low look better than those that are too high.",
+    misleads="Small quantities that are off by large factors dominate the mean, and predictors "
+    "that are too low look better than predictors that are too high.",
     means=Means(_ape, ("ape",)),
 )
 def mape(

@@ -163,7 +163,8 @@ def total_error(
     kind="smooth",
     order=100,
     definition="Square root of the mean over pairs of the squared error, in the unit of the data.",
-    misleads="The largest quantities dominate by their square; meaningless without the unit.",
+    misleads="The largest quantities dominate, because their errors are squared; meaningless "
+    "without the unit.",
     means=Means(lambda data: _square(difference(data)), ("error", "error"), root=0.5),
 )
 def rmse(

@@ -229,7 +229,7 @@ def _as_weights(weights: ArrayLike, n: int) -> Floats:
     if w.shape != (n,):
         raise InputError(
             f"weights must have one value per pair, shape ({n},), got shape {w.shape}. "
-            "Give weights for all rows, including excluded ones."
+            "Give weights for all rows, including excluded rows."
         )
     bad = ~(np.isfinite(w) & (w >= 0))
     if bad.any():

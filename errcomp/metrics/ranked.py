@@ -374,7 +374,7 @@ for _percent in (90, 95, 99):
         definition=f"The {_percent}th percentile of the absolute errors, each as a share of its "
         "measurement, with linear interpolation between neighbours.",
         misleads=f"With fewer than {1000 // (100 - _percent)} pairs, fewer than ten errors are "
-        "above it; with few pairs it is an interpolation between the largest two.",
+        "above it; with few pairs it is interpolated between the two largest errors.",
         q=_percent / 100,
     )(ape_quantile)
 
@@ -386,8 +386,8 @@ for _percent in (50, 90, 95, 99):
         kind="quantile",
         order=150 + _percent % 10 + (_percent > 50),
         definition=f"The {'median' if _percent == 50 else f'{_percent}th percentile'} of the "
-        "absolute errors, each as a share of its measurement, within 0.5 % of the exact value; it "
-        "is computed from counts in buckets 1 % wide, which engines can add.",
+        "absolute errors, each as a share of its measurement, within 0.5 % of the exact value; "
+        "it is computed from counts of errors in buckets 1 % wide, which an engine can add up.",
         misleads="Exact values that differ by less than 1 % may give the same result.",
         q=_percent / 100,
     )(approximate_ape_quantile)

@@ -77,7 +77,9 @@ def _score(
     function = figure(name).function
     weights = {} if sample_weight is None else {"weights": sample_weight}
     if weights and "weights" not in inspect.signature(function).parameters:
-        raise InputError(f"{name} has no weights. Leave sample_weight out, or use another metric.")
+        raise InputError(
+            f"{name} takes no weights. Leave sample_weight out, or use another metric."
+        )
     value = function(predicted=predicted, measured=measured, **weights)
     if name == "gm_ratio":
         return abs(math.log(value))

@@ -106,7 +106,7 @@ class FromMoments:
         student = f"Student t tails with {self.tails.combined:.1f} df"
         if self.tails.observed is None:
             return f"{self.moments.method}; {student}"
-        return f"{self.moments.method}; observed errors of totals, mixed with {student}"
+        return f"{self.moments.method}; tails from observed errors of totals, mixed with {student}"
 
     def quantile(self, q: float) -> float:
         """Return the time that is not exceeded with this probability.

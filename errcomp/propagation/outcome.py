@@ -312,8 +312,8 @@ def caveats_of_terms(terms: Terms, kernels: Kernels, errors: ErrorModel) -> list
     if unmodelled.any():
         n = int(terms.count[unmodelled].sum())
         text = (
-            f"{n} kernels are predicted to take no time, and the measured time of such kernels is "
-            "unknown: they count as 0"
+            f"{n} kernel{'s are' if n > 1 else ' is'} predicted to take no time and counted as 0, "
+            "because no measurement shows how long such kernels take"
         )
         caveats.append(Caveat("not-modelled", text, {"n": n}))
     return caveats
@@ -336,8 +336,8 @@ def lost_runs(kernels: Kernels) -> list[Caveat]:
     if not names:
         return []
     text = (
-        f"{len(names)} run{'s' if len(names) > 1 else ''} without any predicted kernel (status), "
-        f"left out: {describe_names(names)}"
+        f"{len(names)} run{'s have' if len(names) > 1 else ' has'} no predicted kernel (status) "
+        f"and {'are' if len(names) > 1 else 'is'} left out: {describe_names(names)}"
     )
     return [Caveat("lost-runs", text, {"runs": names})]
 

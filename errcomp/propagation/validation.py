@@ -153,7 +153,7 @@ class Validation(Shown, Document):
         for row in self.rows:
             if row.assumption == assumption and row.level == level:
                 return row
-        raise InputError(f"no row for {assumption!r} at level {level}")
+        raise InputError(f"no row for assumption {assumption!r} at level {level}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,8 +240,8 @@ def validate(
     groups = list(dict.fromkeys(cluster.values()))
     if errors is None and len(groups) < 2:
         raise InputError(
-            f"{leave_out} has only the value {groups[0]!r} in all measured runs, so nothing "
-            "remains to fit to. Choose another column to hold out, or give --train and --test."
+            f"{leave_out} has only the value {groups[0]!r} in all measured runs, so no run is left "
+            "to fit to. Choose another column to hold out, or give --train and --test."
         )
     # The number of each row's group; -1 if the run has no measured total.
     number = {group: i for i, group in enumerate(groups)}

@@ -80,12 +80,13 @@ class Joined:
         >>> simulated = pl.DataFrame({"layer": [1, 2, 3], "predicted": [1.0, 3.0, 2.0]})
         >>> traced = pl.DataFrame({"layer": [1, 2], "measured": [1.1, 2.9]})
         >>> print("\n".join(join(predicted=simulated, measured=traced, on=["layer"]).lines()))
-        joined 2 of 3 predictions and 2 measurements
+        joined 2 pairs from 3 predictions and 2 measurements
         1 prediction without a measurement: 3
         """
         lines = [
-            f"joined {len(self.rows):,} of {self.n_predicted:,} predictions and "
-            f"{self.n_measured:,} measurements"
+            f"joined {_counted_as(len(self.rows), 'pair')} from "
+            f"{_counted_as(self.n_predicted, 'prediction')} and "
+            f"{_counted_as(self.n_measured, 'measurement')}"
         ]
         for noun, rest, keys in (
             ("prediction", "without a measurement", self.without_measurement),
@@ -94,8 +95,12 @@ class Joined:
         ):
             if keys:
                 shown = ", ".join(keys[:_SHOWN]) + (", …" if len(keys) > _SHOWN else "")
-                lines.append(f"{len(keys):,} {noun}{'' if len(keys) == 1 else 's'} {rest}: {shown}")
+                lines.append(f"{_counted_as(len(keys), noun)} {rest}: {shown}")
         return [*lines, *(f"note: {note}" for note in self.notes)]
+
+
+def _counted_as(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 @renamed(by="match")
@@ -203,9 +208,9 @@ def join(
     smaller = min(result.n_predicted, result.n_measured)
     if len(rows) < least * smaller:
         raise InputError(
-            f"only {len(rows):,} of {smaller:,} rows find a match, fewer than {least:.0%}: "
-            f"{'; '.join(result.lines())}. Check the keys and their spelling, or allow fewer "
-            "(--least)."
+            f"only {len(rows):,} of {smaller:,} rows find a match, less than the required "
+            f"{least:.0%}: {'; '.join(result.lines())}. Check the keys and their spelling, or "
+            "require less (--least)."
         )
     return result
 
@@ -338,11 +343,11 @@ def _doubts(
             values = f"{ours[differ[0]]} and {theirs[differ[0]]}"
             unlike.append(f"{name} ({values}) in {len(differ):,} of {len(matched):,} pairs")
         agree |= bool(comparable.any() and not len(differ))
-    why = f"the rows were joined by {counted} alone, which only numbers the rows of each side"
+    why = f"the rows were joined by {counted} alone, which only numbers the rows of each table"
     if unlike:
         return (
-            f"{why}, and they differ in {', '.join(unlike[:_SHOWN])}. Even two unrelated runs "
-            "would match in this way: join on these columns as well (--on).",
+            f"{why}, and the joined rows differ in {', '.join(unlike[:_SHOWN])}. Even two "
+            "unrelated runs would match in this way: join on these columns as well (--on).",
         )
     if agree or not all(set(side.columns) & set(_ABOUT) for side in (predicted, measured)):
         return ()

@@ -194,7 +194,7 @@ def _parquet_frame(path: Path, content: bytes) -> pl.DataFrame:
     if not content.startswith(b"PAR1"):
         raise InputError(f"{path}: not Parquet: it does not begin with PAR1. Export it again.")
     if not content.endswith(b"PAR1"):
-        raise InputError(f"{path}: cut off: Parquet must end with PAR1. Copy it again.")
+        raise InputError(f"{path}: cut off: Parquet must end with PAR1. Copy the file again.")
     most = current().most_rows(len(content))
     try:
         with _silent_stderr():
@@ -214,8 +214,8 @@ def _parquet_frame(path: Path, content: bytes) -> pl.DataFrame:
     for name, dtype in frame.schema.items():
         if dtype.is_nested() or dtype == pl.Binary:
             raise InputError(
-                f"{path}: {name} must be one value per row, but its type is {dtype}. Leave it "
-                "out, or give each part a column of its own."
+                f"{path}: {name} must be one value per row, but its type is {dtype}. Leave it out, "
+                "or put each element in a column of its own."
             )
     return frame.with_columns(pl.col(pl.Decimal).cast(pl.Float64))
 
@@ -283,8 +283,8 @@ def csv_frame(path: Path, text: str, names: frozenset[str]) -> tuple[pl.DataFram
         height = "another number"
     if height != f"{rows}":
         raise InputError(
-            f"{path}: {rows} rows or {height}, depending on how quotes are read. Put "
-            'fields that hold quotes in quotes, and double the inner ones: "a ""b"" c".'
+            f"{path}: has {rows} rows or {height}, depending on how its quotes are read. Enclose "
+            'fields that contain quotes in quotes, and double the inner quotes: "a ""b"" c".'
         )
     # Some columns at a time: a query per column is slow, one for all needs twice the
     # memory of the table.
@@ -447,7 +447,7 @@ def _loads(path: Path, text: str, *, first_line: int | None) -> Any:
     except json.JSONDecodeError as error:
         raise InputError(
             f"{path}: line {(first_line or 1) + error.lineno - 1}: not valid JSON ({error.msg}). "
-            "The file may be incomplete; JSON lines hold one object per line."
+            "The file may be incomplete. In JSON lines, each line holds one object."
         ) from error
     except ValueError as error:
         where = "" if first_line is None else f"line {first_line}: "
@@ -500,15 +500,15 @@ class _Columns:
             raise InputError(
                 f"{self.path}: {name} must be one value per row, got "
                 f"{_short(values[nested[0] - 1])} in {describe_rows(nested, word=self.word)}. "
-                "Leave it out, or give each part a column of its own."
+                "Leave it out, or put each element in a column of its own."
             )
         broken = [i for i, value in enumerate(values, start=1) if not _is_text(value)]
         if broken or not _is_text(name):
             shown = _short(values[broken[0] - 1] if broken else name)
             where = describe_rows(broken, word=self.word) if broken else "the names"
             raise InputError(
-                f"{self.path}: {_short(name)}: a lone surrogate (half a character), got {shown} in "
-                f"{where}. Write the character as UTF-8."
+                f"{self.path}: {_short(name)}: half a character (a lone surrogate), got {shown} in "
+                f"{where}. Write the whole character as UTF-8."
             )
 
 

@@ -84,7 +84,7 @@ def junit_xml(
     [2, 1]
     """
     if not name.strip():
-        raise InputError("name of the suite must not be empty.")
+        raise InputError("the name of the suite must not be empty.")
     when = timestamp or datetime(1970, 1, 1)
     if when.tzinfo is not None:
         when = when.astimezone(UTC)

@@ -95,7 +95,7 @@ _CONCEPTS = (
     ),
     Term(
         "Configuration",
-        "One combination of keys (device, model, batch, …) that has a prediction.",
+        "One combination of key values (device, model, batch, …) for which there is a prediction.",
         TABLES,
         f"{CAVEATS}#duplicated-configurations",
     ),
@@ -140,8 +140,8 @@ _CONCEPTS = (
     ),
     Term(
         "Driver",
-        "A factor (variant, batch, mode) that changes the error, measured on configurations that "
-        "differ in nothing else.",
+        "A factor (variant, batch, mode) that changes the error; its effect is measured on "
+        "configurations that differ in nothing else.",
         TABLES,
         f"{CAVEATS}#caveats-that-other-results-carry",
     ),
@@ -153,8 +153,8 @@ _CONCEPTS = (
     ),
     Term(
         "Log-ratio",
-        "ln(predicted / measured), also called log accuracy ratio: half and twice the measured "
-        "value are equally wrong.",
+        "ln(predicted / measured), also called log accuracy ratio: predictions of half and of "
+        "twice the measured value are equally wrong.",
         METRICS,
         f"{METRIC}#two-predictors",
         r"\blog-ratio|\bpredicted / measured\b",
@@ -181,7 +181,7 @@ _CONCEPTS = (
     ),
     Term(
         "Noise floor",
-        "The error that a perfect predictor would still show, because the measurements vary.",
+        "The error that a perfect predictor would still show, because repeated measurements vary.",
         METRICS,
         HALF_LIFE,
         r"\bnoise floor\b|\bnoise of one\b",
@@ -189,16 +189,16 @@ _CONCEPTS = (
     Term(
         "Interval",
         "Range of values that the metric may have for other configurations drawn like these, "
-        "written `8.74 % [3.2, 44.0]`; `>999` is an upper bound too high for its digits to mean "
-        "anything, `∞` means no upper bound.",
+        "written `8.74 % [3.2, 44.0]`; `>999` marks an upper bound that is too high to be "
+        "informative, `∞` means no upper bound.",
         UNCERTAINTY,
         INTERVALS,
         r"\bintervals?\b|\[\d+ %\]",
     ),
     Term(
         "Coverage",
-        "Share of cases in which an interval or band contains the true value; the nominal "
-        "coverage is the promised share.",
+        "Share of cases in which an interval or band contains the true value; the nominal coverage "
+        "is the share that it is designed to have.",
         UNCERTAINTY,
         f"{INTERVALS}#coverage-in-simulations",
         r"\bcoverage\b|\bcovers?\b",
@@ -206,7 +206,7 @@ _CONCEPTS = (
     Term(
         "Bootstrap",
         "Resampling the pairs with replacement, many times, to see how much a metric varies; "
-        "bootstrap-t also divides by the standard error of each sample.",
+        "bootstrap-t also divides the deviation of each sample by its standard error.",
         UNCERTAINTY,
         f"{INTERVALS}#which-interval-a-figure-gets",
     ),
@@ -218,8 +218,8 @@ _CONCEPTS = (
     ),
     Term(
         "Tolerance statement",
-        "With 95 % confidence, a stated share of further cases stays below the largest error "
-        "seen, whatever the distribution.",
+        "With 95 % confidence, a stated share of further cases have smaller errors than the "
+        "largest error seen, whatever the distribution of errors.",
         UNCERTAINTY,
         f"{CAVEATS}#tail",
         r"\btolerance\b",
@@ -234,8 +234,8 @@ _CONCEPTS = (
     ),
     Term(
         "Effective number",
-        "The number of independent pairs that would be as informative as the given pairs, or of "
-        "independent kernels whose errors would cancel as much (Kish).",
+        "Number of independent pairs that would be as informative as the given pairs; for kernels, "
+        "number of independent kernels whose errors would cancel as much (Kish).",
         UNCERTAINTY,
         f"{CAVEATS}#clustered",
     ),
@@ -257,28 +257,31 @@ _CONCEPTS = (
     ),
     Term(
         "Degrees of freedom",
-        "Amount of data behind an estimated spread; the fewer they are, the wider the interval.",
+        "Amount of data behind an estimated spread; the fewer degrees of freedom, the wider the "
+        "interval.",
         UNCERTAINTY,
         INTERVALS,
     ),
     Term(
         "Student t",
         "A distribution with heavier tails than the normal distribution; the fewer its degrees of "
-        "freedom, the heavier.",
+        "freedom, the heavier its tails.",
         UNCERTAINTY,
         PROPAGATION,
     ),
     Term(
         "Holm correction",
-        "Stricter limits for several tests, so that the probability of even one false alarm "
-        "among them stays at the nominal level; Bonferroni's correction is simpler and stricter.",
+        "Stricter significance limits when several tests are made, so that the probability of even "
+        "one false alarm among them stays at the nominal level; Bonferroni's correction is simpler "
+        "and stricter.",
         UNCERTAINTY,
         CAVEATS,
         r"\bholm\b|\bbonferroni\b",
     ),
     Term(
         "Benjamini-Hochberg",
-        "Stricter limits for several tests, so that false alarms stay a small share of all alarms.",
+        "Stricter significance limits when several tests are made, so that false alarms stay a "
+        "small share of all alarms.",
         UNCERTAINTY,
         CAVEATS,
         r"\bbenjamini\b",
@@ -306,8 +309,8 @@ _CONCEPTS = (
     ),
     Term(
         "Assumption",
-        "Assumed correlation of the errors of a run's kernels; it decides how much these errors "
-        "cancel.",
+        "What is assumed about the correlation of the errors of a run's kernels; this determines "
+        "how much the errors cancel in the total.",
         RUNS,
         PROPAGATION,
     ),
@@ -334,21 +337,22 @@ _CONCEPTS = (
     ),
     Term(
         "Estimated",
-        "Correlation of the errors of kernels, estimated from measured runs.",
+        "Assumption that the errors of kernels are correlated as estimated from measured runs.",
         RUNS,
         PROPAGATION,
         r"^Estimated$",
     ),
     Term(
         "Comonotonic",
-        "Assumption that all errors go in the same direction together, so that nothing cancels: "
-        "the largest standard deviation that a sum can have.",
+        "Assumption that all errors go in the same direction together, so that nothing cancels and "
+        "the sum has the largest possible standard deviation.",
         RUNS,
         PROPAGATION,
     ),
     Term(
         "Unknown",
-        "No assumption about the correlation of errors: the bands are bounds that always hold.",
+        "No assumption about the correlation of errors; the bands are bounds that hold for any "
+        "correlation.",
         RUNS,
         PROPAGATION,
         r"^Unknown$",
@@ -362,29 +366,30 @@ _CONCEPTS = (
     ),
     Term(
         "Composition gap",
-        "Measured time of a run minus the sum of its kernels: launches, synchronisation, overlap; "
-        "it may be negative.",
+        "Measured time of a run minus the sum of the times of its kernels: launches, "
+        "synchronisation, overlap; it may be negative.",
         RUNS,
         CALIBRATION,
     ),
     Term(
         "Calibration",
-        "Fitting the composition gap, or a correction of kernels, to measured runs.",
+        "Fitting a model of the composition gap, or a correction of kernel times, to measured "
+        "runs.",
         RUNS,
         CORRECTION,
         r"\bcalibrat(?:ion|ed|e)\b",
     ),
     Term(
         "Partial pooling",
-        "Estimating a group from its own data and from all groups; the fewer data it has, the "
-        "more all groups count.",
+        "Estimating the value of a group from its own data and from the data of all groups; the "
+        "less data the group has, the more the other groups count.",
         RUNS,
         CALIBRATION,
     ),
     Term(
         "Leave-model-out",
-        "Each model is left out of the fit once, then predicted; leave-device-out does the same "
-        "for devices.",
+        "Evaluation in which each model is left out of the fit once and then predicted; "
+        "leave-device-out does the same for devices.",
         RUNS,
         f"{CALIBRATION}#evaluate",
         r"\bleave-\w+(?:-and-\w+)?-out\b|\bheld[- ]out\b|\bleft out in turn\b",
@@ -398,14 +403,15 @@ _CONCEPTS = (
     Term(
         "Conformal",
         "A band whose width comes from the errors on held-out cases; it has its nominal coverage "
-        "if those cases and the new case are exchangeable.",
+        "if the held-out cases and the new case are exchangeable.",
         BANDS,
         CALIBRATION,
     ),
     Term(
         "Exchangeable",
-        "Cases in an order that carries no information, so that a new case is as likely as any "
-        "old one to be the largest; a new device is not exchangeable with runs on known devices.",
+        "Cases whose order carries no information, so that a new case is as likely as any earlier "
+        "case to have the largest error; runs on a new device are not exchangeable with runs on "
+        "known devices.",
         BANDS,
         CALIBRATION,
         r"\bexchangeab",
@@ -413,7 +419,8 @@ _CONCEPTS = (
     Term(
         "PIT",
         "Probability integral transform: the share of the predicted distribution below the "
-        "measured value; evenly spread between 0 and 1 if the distributions are right.",
+        "measured value; over many cases, these shares are evenly spread between 0 and 1 if the "
+        "distributions are right.",
         BANDS,
         PROPAGATION,
     ),
@@ -449,8 +456,8 @@ _CONCEPTS = (
     ),
     Term(
         "Most confident 80 %",
-        "The runs with the narrowest bands, 80 % of all runs; if the bands are informative, the "
-        "errors of these runs are smaller.",
+        "The 80 % of runs with the narrowest bands; if the bands are informative, these runs have "
+        "smaller errors than the others.",
         BANDS,
         f"{CALIBRATION}#evaluate",
         r"\bmost confident\b",
@@ -512,14 +519,15 @@ _CONCEPTS = (
     ),
     Term(
         "Look",
-        "One check of a history by the gate; the false alarm rate holds for all looks together.",
+        "One check of a new version against a history (`errcomp halflife check`); the false alarm "
+        "rate holds for all looks together.",
         TIME,
         HALF_LIFE,
         r"\blook \d|\blooks\b",
     ),
     Term(
         "As measured",
-        "Errors as measured do not allow for noise in the measurements.",
+        "Computed from the errors as they are, without allowing for noise in the measurements.",
         TIME,
         HALF_LIFE,
     ),

@@ -93,7 +93,7 @@ def check_suffix(path: Path, suffixes: Sequence[str]) -> None:
     if suffix not in suffixes:
         name = repr(suffix) if suffix else "a name without suffix"
         raise InputError(
-            f"{path}: cannot tell the format from {name}. Use one of: {', '.join(suffixes)}"
+            f"{path}: cannot determine the format from {name}. Use one of: {', '.join(suffixes)}"
         )
 
 

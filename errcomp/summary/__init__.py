@@ -330,8 +330,8 @@ def summarize(
     ask = None if level is None else Request(method, level, resamples, seed)
     if at_scale and n_jobs not in (None, 1):
         raise InputError(
-            f"n_jobs is for rows in memory, got n_jobs={n_jobs}: the engine that holds these "
-            "rows has its own workers. Leave n_jobs out, or collect the table first."
+            f"n_jobs applies only to rows in memory, got n_jobs={n_jobs}: the engine that holds "
+            "these rows has its own workers. Leave n_jobs out, or load the table into memory first."
         )
     names = cluster_keys(cluster, table.keys)
     given = cluster is not None
@@ -392,8 +392,9 @@ def _of_sums(
     clusters = clusters if ask is not None else ()
     if ask is not None and not (clusters and given) and ask.method not in METHODS:
         raise InputError(
-            f"method {ask.method!r} resamples single pairs, but these stay in {pairs.engine}. Use "
-            f"one of: {', '.join(METHODS)}. Or name clusters, or collect the table first."
+            f"method {ask.method!r} resamples single pairs, but these pairs stay in "
+            f"{pairs.engine}. Use one of: {', '.join(METHODS)}. Or name clusters, or load the "
+            "table into memory first."
         )
     sums = sums_for(figures, intervals=ask is not None)
     pairs.check_columns((*by, *clusters))

@@ -47,7 +47,7 @@ def summary_view(summary: Summary) -> Report:
     title = f"Error metrics of {summary.source or 'the table'}{tool}"
     table = _table(summary, title)
     if summary.not_used:
-        unused = f"{summary.not_used} pairs from other tools ignored"
+        unused = f"ignored: {words.count(summary.not_used, 'pair')} from other tools"
         table = replace(table, notes=[*table.notes, unused])
     draw = partial(summary_figure, summary)
     pooled = {} if summary.pooled is None else summary.pooled.figures

@@ -200,8 +200,8 @@ def check_target(path: Path) -> None:
         )
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(
-            f"{path}: cannot be written: the folder {folder} is read-only. Name another, or make "
-            "it writable."
+            f"{path}: cannot be written: the folder {folder} is read-only. Name another folder, or "
+            "make this one writable."
         )
 
 
@@ -230,7 +230,9 @@ def replacing_folder(path: Path) -> Iterator[Path]:
     if target.exists() and not target.is_dir():
         raise InputError(f"{path} is a file; name a folder")
     if target == Path.cwd():
-        raise InputError(f"{path} is the current folder, which cannot be replaced; name another")
+        raise InputError(
+            f"{path} is the current folder, which cannot be replaced; name another folder"
+        )
     # Not a folder of tempfile, which only its owner could read.
     temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}")
     with _told(path):
@@ -278,7 +280,7 @@ def check_free(path: Path, heading: str) -> None:
     if not known:
         raise InputError(
             f"{path} is not empty and was not written by this command: it holds "
-            f"{describe_names(names)}. Name another folder, or one that does not exist."
+            f"{describe_names(names)}. Name an empty folder, or one that does not exist."
         )
     others = [name for name in names if name not in known and name != SUMS]
     if others:
@@ -290,7 +292,8 @@ def check_free(path: Path, heading: str) -> None:
     if changed:
         raise InputError(
             f"{path}: these files were changed after errcomp wrote them: "
-            f"{describe_names(changed)}. Move the folder away to keep the changes, or name another."
+            f"{describe_names(changed)}. Name another folder, or move this one away to keep the "
+            "changes."
         )
 
 

@@ -193,10 +193,11 @@ def how_to_raise(name: str, value: str) -> str:
     Examples
     --------
     >>> how_to_raise("unpacked", "4GB")
-    'If that is expected, raise the limit: --limit unpacked=4GB (in Python: errcomp.limits).'
+    'If you trust the file, raise the limit: --limit unpacked=4GB (in Python: errcomp.limits).'
     """
     return (
-        f"If that is expected, raise the limit: --limit {name}={value} (in Python: errcomp.limits)."
+        f"If you trust the file, raise the limit: --limit {name}={value} (in Python: "
+        "errcomp.limits)."
     )
 
 

@@ -264,7 +264,7 @@ def _explained(error: Exception) -> ErrcompError | None:
     if isinstance(error, PicklingError):
         return InputError(
             f"the arguments cannot be sent to another process ({error}). Use n_jobs=1, or define "
-            "their functions in a module."
+            "the functions that you pass in a module."
         )
     return None
 

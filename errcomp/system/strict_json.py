@@ -54,7 +54,9 @@ def loads_text(text: str) -> Any:
         json.dumps(found, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         lone = f"\\u{ord(error.object[error.start]):04x}"
-        raise ValueError(f"a lone surrogate, {lone}, which is not text") from None
+        raise ValueError(
+            f"half a character (the lone surrogate {lone}), which is not text"
+        ) from None
     return found
 
 
@@ -120,8 +122,8 @@ def table(path: Path, text: str, needed: Sequence[str]) -> list[tuple[int, dict[
         missing = [name for name in needed if name not in header]
         if missing:
             raise InputError(
-                f"{path}: line 1: missing column {', '.join(missing)}. Columns found: "
-                f"{', '.join(header) or 'none'}."
+                f"{path}: line 1: missing column{'s' * (len(missing) > 1)} {', '.join(missing)}. "
+                f"Columns found: {', '.join(header) or 'none'}."
             )
         if double := doubles(header):
             raise InputError(

@@ -101,8 +101,8 @@ def kernels_in_memory(data: Any) -> Kernels:
         return data
     if isinstance(data, Backend):
         raise InputError(
-            f"expected a table of kernels in memory, got {type(data).__name__}. Every kernel of a "
-            "run is needed: pass the frame itself, and errcomp collects it."
+            f"expected a table of kernels in memory, got {type(data).__name__}. errcomp needs "
+            "every kernel of a run: pass the frame itself, which errcomp loads into memory."
         )
     return Kernels(data)
 

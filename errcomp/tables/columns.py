@@ -30,8 +30,8 @@ Zeros = Literal["raise", "exclude"]
 
 #: Remedy for measurements that are not positive.
 NOT_POSITIVE_REMEDY = (
-    'Exclude such rows with zeros="exclude" (--zeros exclude; the result counts them), or fix the '
-    "measurement."
+    'Exclude such rows with zeros="exclude" (--zeros exclude; the result gives their number), or '
+    "fix the measurement."
 )
 _NOT_FINITE_REMEDY = (
     "Remove such rows, or give them a status (a failed prediction has a status instead of a "
@@ -128,8 +128,8 @@ def rename(
         theirs = [name for name in there if not name.startswith(MARK)]
         raise InputError(
             f"{where}missing column{'s' if len(missing) > 1 else ''} {', '.join(missing)}. "
-            f"{offer('Columns found', theirs, wanted=missing[0])}. "
-            f"Name yours with {options} (columns={{...}} in Python)."
+            f"{offer('Columns found', theirs, wanted=missing[0])}. Name your columns with "
+            f"{options} (columns={{...}} in Python)."
         )
     for old, uses in Counter(olds.values()).most_common(1):
         if uses > 1:
@@ -182,7 +182,7 @@ def failures(frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin) ->
     if ok.all():
         return ""
     status = str(column_values(frame, "status")[~ok][0])
-    return f"{origin.name(~ok)} with status {status!r}, while {STATUS_WORDS} mean success"
+    return f"{origin.name(~ok)} with status {status!r}; only {STATUS_WORDS} mean success"
 
 
 def texts(
@@ -208,8 +208,8 @@ def texts(
             known[value] = shared.setdefault(text, text)
     except TypeError as error:
         raise InputError(
-            f"{origin.prefix}{name} must be text, but its values are lists or similar. Give each "
-            "part a column of its own."
+            f"{origin.prefix}{name} must be text, but its values are lists or similar. Put each "
+            "element in a column of its own."
         ) from error
     names = np.empty(len(values), dtype=object)
     names[:] = [known[value] for value in values]
@@ -394,8 +394,8 @@ def dates_of(
         without = np.asarray([v in naive for v in values], dtype=bool)
         raise InputError(
             f"{origin.prefix}{name} mixes times with and without a time zone: {str(first)!r} in "
-            f"{origin.of(used).name(without)} has none. Give all of them an offset "
-            "(2026-11-20T09:30:00Z), or none."
+            f"{origin.of(used).name(without)} has no time zone. Give all times an offset "
+            "(2026-11-20T09:30:00Z), or none of them."
         )
     seconds = {value: stamp[0] for value, stamp in stamps.items() if stamp is not None}
     dates[used] = np.fromiter(map(seconds.__getitem__, values), np.int64, len(values)).view("M8[s]")

@@ -100,7 +100,8 @@ def _check_names(names: Collection[Any]) -> None:
         # Polars expands both, and DuckDB the first.
         if name == "*" or (name.startswith("^") and name.endswith("$")):
             raise InputError(
-                f"column {name!r}: engines read this name as a pattern of columns. Rename it."
+                f"column {name!r}: engines read this name as a pattern for several columns. Rename "
+                "it."
             )
 
 
@@ -124,9 +125,10 @@ def _from_mapping(columns: Mapping[Any, Any]) -> pl.DataFrame:
     try:
         return pl.DataFrame(data)
     except refused as error:
-        lengths = ", ".join(f"{n} {len(v)}" for n, v in data.items() if isinstance(v, pl.Series))
+        lengths = ", ".join(f"{n}: {len(v)}" for n, v in data.items() if isinstance(v, pl.Series))
         raise InputError(
-            f"columns must have the same length, got {lengths}. Give each column one value per row."
+            f"columns must have the same length, got lengths {lengths}. Give each column one value "
+            "per row."
         ) from error
 
 
@@ -213,7 +215,9 @@ def key_columns(
     if left_out:
         prefix = f"{source}: " if source else ""
         reasons = "; ".join(f"{name!r} ({reason})" for name, reason in left_out.items())
-        warnings.warn(f"{prefix}left out, because it cannot be a key: {reasons}", LeftOutWarning, 4)
+        warnings.warn(
+            f"{prefix}columns left out, because they cannot be keys: {reasons}", LeftOutWarning, 4
+        )
     return keys, left_out
 
 

@@ -450,7 +450,7 @@ def one_of(texts: Sequence[str], options: Sequence[str]) -> NDArray[np.bool_]:
 
 def not_a_key(name: str, reason: str, prefix: str = "") -> InputError:
     """Return the error that a column cannot be a key."""
-    remedy = " Give each part a column of its own." if reason == LISTS else ""
+    remedy = " Put each element in a column of its own." if reason == LISTS else ""
     return InputError(f"{prefix}cannot group by {name!r}: {reason.rstrip('.')}.{remedy}")
 
 

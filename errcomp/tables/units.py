@@ -92,7 +92,7 @@ def factor(unit: str, to: str, *, source: str = "", clock_hz: float | None = Non
     )
     raise InputError(
         f"{prefix}mixed units: {unit!r} and {to!r} cannot be converted into each other.{clock} "
-        f"Select rows of one kind: --where unit={unit}."
+        f"Select rows with one unit: --where unit={unit}."
     )
 
 

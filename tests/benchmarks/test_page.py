@@ -85,6 +85,7 @@ def test_what_was_measured_is_said(page: Any, tmp_path: Path) -> None:
         "| memory | 3 GiB | 2 GiB | **no** |",
         "speed: 1 GB/s.",
         "* small: Gone: does not install",
-        "Made Up 3000, 2 cores, 24 GiB, Linux, load before 0.1; errcomp 1.0. Small cases",
+        "Made Up 3000, 2 cores, 24 GiB, Linux, system load 0.1 before the run; errcomp 1.0. "
+        "Small cases",
     ):
         assert part in text

@@ -134,7 +134,7 @@ def test_kernels_without_like_ones_widen_the_band(predicting: Composition, runs_
     known, unknown = (predicting.predict(one, estimator="device") for one in (new, strange))
     assert unknown.relative_width.mean() > 1.1 * known.relative_width.mean()
     assert "kernel classes were not measured on the device" in unknown.warnings[0][-1]
-    assert "100 % device" in unknown.warnings[0][-1]
+    assert "100 % corrected from other classes on the device)" in unknown.warnings[0][-1]
 
 
 def test_modes_with_enough_models_have_bands_of_their_own(runs_of: Any, tmp_path: Any) -> None:
@@ -186,13 +186,15 @@ def test_one_device_has_no_band_for_others(runs_of: Any) -> None:
     regimes = {regime for _, regime in found.model_.bands}
     assert regimes == {"device"}
     new = found.predict(runs_of(("H100",), seed=1))
-    assert any("too few groups to calibrate" in text for text in new.warnings[0])
+    assert any("too few devices in the fit to calibrate" in text for text in new.warnings[0])
     # Devices usually differ by 10 %, whatever one of them says: 1.64 times that to either side.
     assert new.relative_width.min() > 2 * 1.6 * 0.1
 
 
 def test_estimators_that_were_not_fitted_are_named(fitted: Composition, runs_of: Any) -> None:
-    with pytest.raises(InputError, match="'boosted' is not in this model. It has: sum, global"):
+    with pytest.raises(
+        InputError, match="'boosted' is not in this model. Estimators in the model: sum, global"
+    ):
         fitted.predict(runs_of(), estimator="boosted")
 
 

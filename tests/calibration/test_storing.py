@@ -58,10 +58,10 @@ def test_what_is_taken_apart_is_put_together(content: ModelContent, runs_of: Any
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (without("linear"), "it lacks the fitted linear"),
+        (without("linear"), "it lacks these fitted estimators: linear"),
         (without("training"), "it lacks the runs of the fit"),
-        (doubled("device", "kernels"), "its kernel corrections are of another type"),
-        (renamed, "differ from the features of this errcomp"),
+        (doubled("device", "kernels"), "its part 'kernels' does not hold kernel corrections"),
+        (renamed, "differ from the features of this version of errcomp"),
         (extra(estimators=["oracle"]), "unknown estimator 'oracle'"),
         (extra(typical_spread=-1.0), "typical_spread -1.0 is not a standard deviation"),
         (extra(typical_spread=None), "cannot be restored"),
@@ -70,7 +70,7 @@ def test_what_is_taken_apart_is_put_together(content: ModelContent, runs_of: Any
         (
             extra(estimators=["sum", "stack"],
                   weights={r: {"bayesian": 0.7, "boosted": 0.7} for r in ("device", "global")}),
-            "are negative, or do not add up to 1",
+            "do not add up to 1, or one of them is negative",
         ),
         (no_bands, "'regime' is missing"),
     ],

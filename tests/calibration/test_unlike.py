@@ -43,7 +43,7 @@ def test_features_beyond_the_fit_are_named(seen: Design) -> None:
     far.x[3, column] += 2
     found = said(far, Training.of(seen))
     assert [bool(text) for text in found] == [i == 3 for i in range(len(seen))]
-    assert found[3][0].startswith("total_ms ")
+    assert found[3][0].startswith("feature total_ms = ")
     assert " ms is outside the fit's " in found[3][0]
 
 
@@ -60,7 +60,7 @@ def test_modes_and_devices_are_named(seen: Design) -> None:
     for found, device in ((other, "device 'A100' was not in the fit"), (nameless, "no device is")):
         text = warnings_of(prepared(found), Training.of(seen), no, no, LINEAR)[0]
         assert text[0].startswith(device)
-        assert text[1].startswith("too few groups to calibrate this band")
+        assert text[1].startswith("too few devices in the fit to calibrate this band")
         assert text[2] == "mode 'training' was not in the fit"
 
 
@@ -73,8 +73,8 @@ def test_levels_of_kernel_corrections_are_told(seen: Design) -> None:
     found = said(seen, Training.of(seen), levels=levels, uncorrected=without)
     assert found[0] == ()
     assert found[1] == (
-        "some kernel classes were not measured on the device (share of time by level of "
-        "correction: 20 % device, 10 % global)",
+        "some kernel classes were not measured on the device (of the kernel time: 20 % corrected "
+        "from other classes on the device, 10 % corrected from other devices)",
     )
     assert found[2] == ("1,200 kernels are not corrected: no similar kernel was measured",)
 

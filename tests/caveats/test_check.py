@@ -157,7 +157,7 @@ def test_every_check_says_when_it_fires_and_what_to_do() -> None:
 def test_explain_knows_the_caveats_of_intervals_and_drivers() -> None:
     assert "few clusters" in explain("few-clusters")
     both = explain("few-configurations")
-    assert "Under 10 pairs" in both
+    assert "Fewer than 10 pairs: too few" in both
     assert "An interval from few pairs" in both
     root = Path(__file__).parents[2] / "errcomp"
     for part in ("drivers", "metrics"):

@@ -41,8 +41,8 @@ def caveat_of(found: object) -> Caveat:
 def test_a_claim_at_another_level() -> None:
     caveat = caveat_of(level_mismatch(case_of({"level": "kernel"}, level=["model"] * 4)))
     assert caveat.message == (
-        "The claim is about the kernel level, but these 4 pairs are at the model level: figures of "
-        "different levels are not comparable."
+        "The claim is about the kernel level, but the level of the 4 pairs here is model: figures "
+        "of different levels are not comparable."
     )
     assert caveat.evidence == {"claim": "kernel", "levels": {"model": 4}}
 
@@ -55,8 +55,8 @@ def test_levels_that_agree_or_are_not_stated(claimed: str) -> None:
 def test_levels_mixed_in_the_pairs_need_no_claim() -> None:
     caveat = caveat_of(level_mismatch(case_of(level=["kernel", "kernel", "model", "kernel"])))
     assert caveat.message == (
-        "These pairs mix levels: kernel (3) and model (1). A single metric over all of them "
-        "describes no level."
+        "These pairs mix levels: kernel (3) and model (1). A single metric over all these "
+        "pairs describes none of the levels."
     )
 
 
@@ -69,7 +69,7 @@ def test_a_claim_against_another_reference() -> None:
     caveat = caveat_of(reference_mismatch(case_of({"reference": "RTL simulation"})))
     assert caveat.message == (
         "The claim's reference is RTL simulation, but the reference of these pairs is "
-        "hardware (assumed: none is stated): figures with different references are not "
+        "hardware (assumed, not stated): figures with different references are not "
         "comparable."
     )
     stated = caveat_of(
@@ -93,12 +93,12 @@ def test_a_reference_that_is_unclear_is_said_to_be() -> None:
         (
             ["unknown"] * 4,
             "The claim's reference is hardware; these pairs do not state their reference, so "
-            "the same one is assumed.",
+            "the reference of the claim is assumed.",
         ),
         (
             ["hardware", "hardware", "unknown", ""],
             "The claim's reference is hardware; some of these pairs do not state their "
-            "reference, so the same one is assumed.",
+            "reference, so the reference of the claim is assumed.",
         ),
     ],
 )
@@ -145,8 +145,9 @@ def test_a_correlation_in_place_of_an_error() -> None:
     claim = SimpleNamespace(metric="IPC correlation", printed="0.97")
     caveat = caveat_of(metric_mismatch(Case(Pairs(table), claim)))
     assert caveat.message == (
-        "The claim quotes IPC correlation (0.97), not a relative error. Here: Pearson "
-        "correlation 1, MAPE 100.0 %; doubled predictions still correlate perfectly."
+        "The claim quotes IPC correlation (0.97), not a relative error. From these pairs: "
+        "Pearson correlation 1, MAPE 100.0 %; doubling all predictions would not change the "
+        "correlation."
     )
     assert caveat.evidence["value"] == pytest.approx(1)
 
@@ -169,7 +170,7 @@ def test_a_correlation_in_place_of_an_error() -> None:
 def test_other_metrics_are_set_beside_the_mape(metric: str, figure: str, shown: str) -> None:
     caveat = caveat_of(metric_mismatch(case_of({"metric": metric, "printed": ""})))
     assert caveat.evidence["figure"] == figure
-    assert f"Here: {shown}, MAPE 12.50 %" in caveat.message
+    assert f"From these pairs: {shown}, MAPE 12.50 %" in caveat.message
 
 
 def test_a_metric_that_is_not_defined_here_is_not_made_up() -> None:
@@ -189,11 +190,11 @@ CLAIM = {"printed": "15%", "low": 0.145, "high": 0.155, "aggregation": "not stat
 def test_an_average_that_is_not_stated() -> None:
     caveat = caveat_of(aggregation_not_stated(case_of(CLAIM)))
     assert caveat.message == (
-        "The claim 15% does not say how it was averaged. Here mean 12.50 %, median 15.00 %, "
-        "geometric mean 0.00 %, weighted mean 13.73 %: 15% matches only the median."
+        "The claim 15% does not name its average. Errors here: mean 12.50 %, median 15.00 %, "
+        "geometric mean 0.00 %, weighted mean 13.73 %; 15% matches only the median."
     )
     none = caveat_of(aggregation_not_stated(case_of({**CLAIM, "low": 0.2, "high": 0.21})))
-    assert none.message.endswith("none of them rounds to 15%.")
+    assert none.message.endswith("; none rounds to 15%.")
     assert none.evidence["fits"] == []
 
 
@@ -232,8 +233,8 @@ def test_a_mean_of_rounded_errors() -> None:
     rounded = {"predicted": [1.0149, 1.0149, 1.0202], "measured": [1.0, 1.0, 1.0]}
     caveat = caveat_of(rounded_before_averaging(Case(Pairs(rounded), claim)))
     assert caveat.message == (
-        "The mean of these pairs rounds to 2 %. It is 1 % only if every error is first rounded "
-        "to 0 decimals."
+        "The mean error of these pairs rounds to 2 %. It is 1 %, as claimed, only if every error "
+        "is first rounded to 0 decimals."
     )
     assert caveat.evidence["mean_of_rounded"] == pytest.approx(0.04 / 3)
     other = Case(Pairs(rounded), SimpleNamespace(printed="3 %"))

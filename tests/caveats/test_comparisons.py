@@ -33,8 +33,8 @@ def test_matched_variants_that_differ_are_named_with_both_figures() -> None:
     assert found is not None
     assert found.caveat is not None
     assert found.caveat.message == (
-        "Pooled variant: fusion has 14.00 % and base 7.00 % on the same 8 configurations. 10.50 "
-        "% describes neither."
+        "Pooled variant: fusion has a MAPE of 14.00 % and base 7.00 % on the same 8 "
+        "configurations. The pooled 10.50 % describes neither."
     )
     assert found.p == pytest.approx(2 / 2**8)
     assert found.caveat.evidence["matched"] == 8
@@ -51,7 +51,8 @@ def test_unmatched_variants_are_named_with_their_sizes() -> None:
     assert found is not None
     assert found.caveat is not None
     assert found.caveat.message == (
-        "Pooled precision: fp8 (5 pairs) has 25.00 %, fp16 (20) 7.00 %. 10.60 % describes neither."
+        "Pooled precision: fp8 (5 pairs) has a MAPE of 25.00 %, fp16 (20 pairs) 7.00 %. The pooled "
+        "10.60 % describes neither."
     )
     assert found.caveat.evidence["mape_variant_matched"] is None
 
@@ -69,7 +70,10 @@ def test_distributed_is_compared_with_single_device_as_a_whole() -> None:
     assert found is not None
     assert found.caveat is not None
     assert found.caveat.evidence["contrasts"] == 1
-    assert "distributed (8 pairs) has 25.00 %, single-device (20) 7.00 %" in found.caveat.message
+    assert (
+        "distributed (8 pairs) has a MAPE of 25.00 %, single-device (20 pairs) 7.00 %. The pooled"
+        in found.caveat.message
+    )
 
 
 def test_all_distributed_or_all_single_device_is_no_contrast() -> None:
@@ -101,8 +105,8 @@ def test_in_and_out_of_the_training_set(yes: object, no: object) -> None:
     assert found is not None
     assert found.caveat is not None
     assert found.caveat.message == (
-        "Outside the training set the MAPE is 10.00 % (10 pairs), inside 5.00 % (10): "
-        "+5.0 points [4.0, 6.0]."
+        "Outside the training set the MAPE is 10.00 % (10 pairs), inside it 5.00 % (10 pairs): a "
+        "difference of +5.0 points [4.0, 6.0]."
     )
 
 
@@ -157,8 +161,8 @@ def test_groups_of_unequal_size_that_set_the_pooled_figure() -> None:
     assert found is not None
     assert found.caveat is not None
     assert found.caveat.message == (
-        "Pooled 5.83 %, mean over the 3 groups of device 17.33 %: A alone has 30 of 36 pairs "
-        "(2.00 %)."
+        "The pooled MAPE is 5.83 %, the mean over the 3 groups by device is 17.33 %: A alone has "
+        "30 of 36 pairs, with a MAPE of 2.00 %."
     )
     assert found.p == pytest.approx(1 / 2000)
 
@@ -170,7 +174,7 @@ def test_the_readers_grouping_is_the_one_that_is_judged() -> None:
     assert found is not None
     assert found.caveat is not None
     assert found.caveat.evidence["keys"] == ["device", "mode"]
-    assert "3 groups of device × mode" in found.caveat.message
+    assert "3 groups by device × mode" in found.caveat.message
     assert "A i alone has 30 of 36" in found.caveat.message
 
 

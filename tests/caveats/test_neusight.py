@@ -42,8 +42,8 @@ def test_a_figure_of_the_survey_that_was_rounded_before_averaging(table: Pairs) 
     part = table.of_tool("neusight").where({"device": "L4", "mode": "inference"})
     claim = SimpleNamespace(printed="14.08%")
     assert found(part, claim=claim)["rounded-before-averaging"].message == (
-        "The mean of these pairs rounds to 14.07 %. It is 14.08 % only if every error is first "
-        "rounded to 2 decimals."
+        "The mean error of these pairs rounds to 14.07 %. It is 14.08 %, as claimed, only if every "
+        "error is first rounded to 2 decimals."
     )
 
 

@@ -30,12 +30,14 @@ def caveat_of(found: object) -> Caveat:
 def test_nine_are_few_and_ten_are_not() -> None:
     nine = caveat_of(few_configurations(case_of([0.1] * 9)))
     assert nine.message == (
-        "Only 9 pairs: with Gaussian errors, the mean is uncertain by about 58 %. About 36 "
-        "pairs would pin the MAPE to ± 25 %."
+        "Only 9 pairs: with Gaussian errors, the MAPE is uncertain by about 58 %. With about "
+        "36 pairs, the MAPE would be uncertain by ± 25 %."
     )
     assert few_configurations(case_of([0.1] * 10)) is None
     one = caveat_of(few_configurations(case_of([0.1])))
-    assert one.message.startswith("Only 1 pair: the spread of the errors is unknown. About 36")
+    assert one.message.startswith(
+        "Only 1 pair: the spread of the errors is unknown. With about 36 pairs"
+    )
     assert one.evidence["relative_uncertainty"] is None
 
 
@@ -53,7 +55,7 @@ def test_pairs_of_one_model_that_err_alike() -> None:
     caveat = caveat_of(found)
     assert caveat.message == (
         "Pairs of one model have correlated errors (intraclass correlation 1.00): 40 pairs are "
-        "worth about 5 independent ones."
+        "as informative as about 5 independent pairs."
     )
     assert caveat.evidence["effective_n"] == pytest.approx(5, abs=0.1)
     assert found is not None
@@ -82,8 +84,9 @@ def test_identical_rows_are_counted_and_left_out() -> None:
         )
     )
     assert caveat.message == (
-        "4 rows hold only 3 configurations: 1 row repeats keys and prediction (1 also "
-        "the measurement). Counting each once, the MAPE is 23.33 %, not 20.00 %."
+        "4 rows hold only 3 configurations: 1 row repeats the keys and the prediction of "
+        "another row (and 1 of these also its measurement). If each configuration counts once, the "
+        "MAPE is 23.33 %, not 20.00 %."
     )
 
 
@@ -152,8 +155,8 @@ def test_failed_rows_are_counted_with_their_reasons() -> None:
     pairs = Pairs(table, zeros="exclude")
     caveat = caveat_of(failures(Case(pairs)))
     assert caveat.message == (
-        "2 of 20 rows (10.00 %) are not in the metric (1: the prediction failed (status); 1: "
-        "measured is not positive): it applies only to the other rows."
+        "2 of 20 rows (10.00 %) are left out (1: the prediction failed (status); 1: measured is "
+        "not positive): the metric applies only to the other rows."
     )
     assert caveat.evidence["reasons"] == {
         "the prediction failed (status)": 1,

@@ -108,8 +108,8 @@ def test_a_tail_is_described_by_share_maximum_and_tolerance() -> None:
     found = tail(case_of(1 + errors, np.ones(60)))
     caveat = caveat_of(found)
     assert caveat.message == (
-        "The worst 6 of 60 make up 80 % of the error. The largest, 300.0 %, is 23.3 times the "
-        "mean. At least 95 % of independent cases are below it (95 % confidence)."
+        "The worst 6 of 60 errors make up 80 % of the sum. The largest, 300.0 %, is 23.3 times the "
+        "mean. At least 95 % of independent cases err less (95 % confidence)."
     )
     # (1 - confidence) ** (1 / n): the tolerance limit of the largest of n.
     assert caveat.evidence["share_below_max"] ** 60 == pytest.approx(0.05)
@@ -150,8 +150,8 @@ def test_errors_of_one_sign_and_what_a_factor_would_remove() -> None:
     found = one_sided(case_of(factors, np.ones(21)))
     caveat = caveat_of(found)
     assert caveat.message == (
-        "21 of 21 predictions are too high; multiplying by 0.83 would cut the MAPE from 20.00 % "
-        "to 2.38 % (leaving out one pair at a time)."
+        "21 of 21 predictions are too high; multiplying all 21 by 0.83 would reduce the MAPE from "
+        "20.00 % to 2.38 % (estimated by leaving out one pair at a time)."
     )
     assert found is not None
     assert found.p == pytest.approx(2 / 2**21)
@@ -169,16 +169,16 @@ def test_the_gain_of_a_factor_is_not_flattered() -> None:
 def test_a_factor_that_does_not_help_is_said_so() -> None:
     caveat = caveat_of(one_sided(case_of([1.01] * 6 + [3.0] * 5, [1.0] * 11)))
     assert caveat.message == (
-        "11 of 11 predictions are too high; but no single factor helps: leaving out one pair at "
-        "a time, the MAPE changes from 91.45 % to 116.6 %."
+        "11 of 11 predictions are too high; but no single factor helps: the best would change "
+        "the MAPE from 91.45 % to 116.6 % (estimated by leaving out one pair at a time)."
     )
 
 
 def test_predictions_of_zero_cannot_be_corrected_by_a_factor() -> None:
     caveat = caveat_of(one_sided(case_of([0.0] * 10, np.arange(1.0, 11))))
     assert caveat.message == (
-        "10 of 10 predictions are too low; most are zero or negative, so no factor can correct "
-        "them."
+        "10 of 10 predictions are too low; most predictions are zero or negative, so no factor "
+        "can correct them."
     )
     assert caveat.evidence["factor"] is None
 
@@ -194,8 +194,8 @@ def test_small_quantities_that_make_the_mape() -> None:
     found = small_quantities(case_of(predicted, measured))
     caveat = caveat_of(found)
     assert caveat.message == (
-        "The smallest 10 measurements make up 84 % of the MAPE, but only 0.08 % of the total: "
-        "MAPE 12.85 %, weighted by size 2.03 %."
+        "The smallest 10 measurements make up 84 % of the MAPE, but only 0.08 % of the measured "
+        "total. The MAPE is 12.85 %; if errors are weighted by size, it is 2.03 %."
     )
     assert caveat.evidence["rank_correlation"] < -0.5
     assert found is not None
@@ -241,8 +241,8 @@ def test_half_and_twice_are_equally_wrong_as_factors() -> None:
 def test_under_prediction_is_cheaper_in_the_mape() -> None:
     caveat = caveat_of(asymmetric_error(case_of([0.5, 0.5, 0.5, 1.5], [1.0] * 4)))
     assert caveat.message == (
-        "75 % of the predictions are too low, and APE caps their errors at 100 %. Counted as "
-        "factors, the mean error is 87.50 %, not 50.00 %."
+        "75 % of the predictions are too low, and their APEs cannot exceed 100 %. The MAPE is "
+        "50.00 %; the mean error as a factor, max(p/m, m/p) - 1, is 87.50 %."
     )
 
 

@@ -278,14 +278,14 @@ def test_the_rules_of_a_quantile_and_the_sentence() -> None:
     assert (found.evidence["rules_low"], found.evidence["rules_high"]) == pytest.approx((0.4, 0.5))
     assert found.message == (
         "P90 from 5 values: 0.4 to 0.5 s, depending on the definition of the quantile. With 95 % "
-        "confidence it is at least 0.3 s; an upper bound needs 29 values."
+        "confidence, the quantile is at least 0.3 s; an upper bound needs 29 values."
     )
     nothing = quantile_caveat([1.0], 0.5)
     assert nothing is not None
     assert "No bound has 95 % confidence" in nothing.message
     low = quantile_caveat(np.arange(1.0, 21.0), 0.05)
     assert low is not None
-    assert "With 95 % confidence it is at most 4; a lower bound needs 59 values" in low.message
+    assert "confidence, the quantile is at most 4; a lower bound needs 59 values" in low.message
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,8 @@ def test_a_tool_that_ran_4_of_38_cases() -> None:
     errors = {"all": [0.1] * 4 + [0.3] * 34, "few": [0.2] * 4}
     caveat = caveat_of(coverage_differs(tools_of(errors, batch=[*range(38), *range(4)])))
     assert caveat.message == (
-        "Of 38 configurations, all has 38 and few 4; on the 4 common to all, the MAPE of all is "
-        "10.00 %, not 27.89 %."
+        "Of 38 configurations, all has 38 and few 4; on the 4 that all tools have, the MAPE of "
+        "all is 10.00 % instead of 27.89 %."
     )
     assert caveat.evidence["tools"]["few"] == {
         "configurations": 4,
@@ -54,8 +54,8 @@ def test_tools_without_a_common_case() -> None:
         coverage_differs(tools_of({"a": [0.1] * 3, "b": [0.2] * 3}, batch=[1, 2, 3, 4, 5, 6]))
     )
     assert caveat.message == (
-        "Of 6 configurations, a has 3 and b 3; no configuration is common to all (nor is any "
-        "value of batch), so their metrics are not comparable."
+        "Of 6 configurations, a has 3 and b 3; the tools have no configuration in common (nor "
+        "any value of batch), so their metrics are not comparable."
     )
     assert caveat.evidence["tools"]["a"]["mape_common"] is None
 
@@ -72,9 +72,9 @@ def test_a_column_of_one_value_within_each_tool_is_no_key() -> None:
     assert (found.keys, found.unmatched) == (("batch",), ("trace", "version"))
     caveat = caveat_of(coverage_differs(found))
     assert caveat.message == (
-        "Of 79 configurations, a has 79 and b 60; on the 60 common to all, the MAPE of a is 10.00 "
-        "%, not 17.22 %. Not used to match rows: trace, version (constant within each tool, "
-        "different between tools)."
+        "Of 79 configurations, a has 79 and b 60; on the 60 that all tools have, the MAPE of a is "
+        "10.00 % instead of 17.22 %. Not used to match rows: trace, version (constant "
+        "within each tool, different between tools)."
     )
     assert (caveat.evidence["common"], caveat.evidence["not_matched_by"]) == (
         60,
@@ -94,14 +94,14 @@ def test_what_was_run_is_a_key_even_where_each_tool_has_one_value() -> None:
         {"a": [0.1] * 3, "b": [0.2] * 3}, batch=[1, 2, 3] * 2, device=["A"] * 3 + ["B"] * 3
     )
     caveat = caveat_of(coverage_differs(found))
-    assert "no configuration is common to all (nor is any value of device)" in caveat.message
+    assert "no configuration in common (nor any value of device)," in caveat.message
     assert found.unmatched == ()
 
 
 def test_a_column_with_values_of_both_tools_or_several_of_one_stays_a_key() -> None:
     app = ["p", "q", "r", "s", "t", "u"]
     caveat = caveat_of(coverage_differs(tools_of({"a": [0.1] * 3, "b": [0.2] * 3}, app=app)))
-    assert "no configuration is common to all (nor is any value of app)" in caveat.message
+    assert "no configuration in common (nor any value of app)," in caveat.message
 
 
 def test_keys_of_the_user_name_the_configuration() -> None:
@@ -153,7 +153,8 @@ def test_simpsons_paradox_on_the_published_kidney_stones() -> None:
     caveat = caveat_of(simpsons_paradox(tools_of(errors, model=size)))
     assert caveat.message == (
         "surgery has a lower MAPE than puncture in each of 2 groups of model, but a higher one "
-        "overall (22.00 % against 17.43 %): the tools have different shares of the groups."
+        "overall (22.00 % against 17.43 %): the pairs of the two tools are distributed "
+        "differently over the groups."
     )
     assert caveat.evidence["groups"]["small"] == pytest.approx([6 / 87, 36 / 270])
     assert caveat.evidence["groups"]["large"] == pytest.approx([71 / 263, 25 / 80])
@@ -175,8 +176,9 @@ def test_a_ranking_that_depends_on_whether_too_low_is_cheaper() -> None:
     errors = {"low": (-0.5 + wobble).tolist(), "high": (0.6 + wobble).tolist()}
     caveat = caveat_of(ranking_asymmetry(tools_of(errors, batch=[*range(10)] * 2)))
     assert caveat.message == (
-        "low beats high by MAPE (50.00 % against 60.00 %), but loses by mean factor (100.1 % "
-        "against 60.00 %), which, unlike MAPE, does not favour predictions that are too low."
+        "low beats high by MAPE (50.00 % against 60.00 %), but loses by the mean error as a "
+        "factor, max(p/m, m/p) - 1 (100.1 % against 60.00 %), which, unlike MAPE, does not favour "
+        "predictions that are too low."
     )
     # The order of the tools in the table does not matter.
     swapped = {"high": errors["high"], "low": errors["low"]}
@@ -213,8 +215,8 @@ def test_both_bases_of_the_two_best_tools() -> None:
     errors = {"c": [0.9] * 3, "b": [0.177] * 3, "a": [0.158] * 3}
     caveat = caveat_of(other_base(tools_of(errors, batch=[1, 2, 3] * 3)))
     assert caveat.message == (
-        "a's MAPE (15.80 %) is 10.73 % below b's (17.70 %); b's is 12.03 % above a's. Name the "
-        "base."
+        "a's MAPE (15.80 %) is 10.73 % below b's (17.70 %); b's is 12.03 % above a's. State "
+        "which of the two is the base."
     )
 
 

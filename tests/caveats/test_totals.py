@@ -66,9 +66,9 @@ def test_groups_that_are_off_to_either_side() -> None:
         groups_that_cancel(case([*HIGH, *LOW], model=["a"] * 5 + ["b"] * 5, device=["x"] * 10))
     )
     assert caveat.message == (
-        "Errors cancel between groups of model: the sum of all is off by +0.20 %. The sums of "
-        "the 2 groups are off by 29.80 % on average (weighted by size), from -29.60 % (b) to "
-        "+30.00 % (a)."
+        "Errors cancel between groups by model: the total of all pairs is off by +0.20 %. The "
+        "totals of the 2 groups are off by 29.80 % on average (weighted by size), from -29.60 % "
+        "(b) to +30.00 % (a)."
     )
     assert caveat.evidence["keys"] == ["model"]
     assert caveat.evidence["mean_group_total_error"] == pytest.approx(0.298)
@@ -143,8 +143,8 @@ def test_a_tool_that_wins_in_the_sum_and_loses_pair_by_pair() -> None:
     caveat = caveat_of(found)
     assert caveat.message == (
         "first beats second pair by pair (MAPE 5.00 % against 29.75 %), but loses in the sum "
-        "(+5.00 % against +0.25 %; that may be chance, p = 0.69), where errors of opposite sign "
-        "cancel."
+        "(+5.00 % against +0.25 %; this difference may be chance, p = 0.69), where errors of "
+        "opposite sign cancel."
     )
     assert found is not None
     assert found.p is not None

@@ -43,10 +43,10 @@ def test_milliseconds_beside_microseconds_are_the_only_caveat() -> None:
     caveat = only(off_by(1000, 0.09))
     assert caveat.code == "units"
     assert caveat.message == (
-        "Predictions are 1,000 times the measurements throughout (9 of 10 pairs within a factor "
-        "of 1.16 of that), like µs beside ms, mW beside W or MB beside GB. Corrected by a "
-        "single factor, the MAPE is 6.77 %. To convert, divide the predictions by "
-        "1,000: `import polars as pl; table "
+        "Predictions are 1,000 times the measurements in nearly all pairs (9 of 10 are within a "
+        "factor of 1.16 of this), which suggests µs beside ms, mW beside W or MB beside GB. If one "
+        "factor corrects all predictions, the MAPE is 6.77 %. To convert, divide the predictions "
+        "by 1,000: `import polars as pl; table "
         '= pl.DataFrame(table).with_columns(pl.col("predicted") / 1000)`'
     )
     assert caveat.evidence["larger"] == "predicted"
@@ -60,16 +60,16 @@ def test_the_larger_side_is_divided() -> None:
 
 def test_cycles_beside_seconds_have_a_clock() -> None:
     caveat = only(off_by(1.41e9, 0.05))
-    assert "like cycles beside s at 1.41 GHz. " in caveat.message
-    assert "divide the predictions by the clock, here 1.41e9: " in caveat.message
+    assert "which suggests cycles beside s at 1.41 GHz. " in caveat.message
+    assert "divide the predictions by the clock rate, here 1.41e9: " in caveat.message
 
 
 def test_a_factor_of_no_units_is_named_alone() -> None:
     caveat = only(off_by(17))
     assert caveat.evidence["units"] == []
     assert (
-        ". No two usual units differ by this factor. Corrected by a single factor, the MAPE is "
-        "7.51 %." in (caveat.message)
+        ". No two usual units differ by this factor. If one factor corrects all predictions, the "
+        "MAPE is 7.51 %." in caveat.message
     )
 
 

@@ -151,8 +151,8 @@ def test_no_verdict_where_models_are_too_few() -> None:
     verdict = found.overall[0].verdict
     assert verdict.word == "not verifiable"
     assert verdict.reason == (
-        "2 models are too few to represent others; at least 3 are needed (if you need only these "
-        "2: --cluster none)."
+        "2 models are too few to represent others; at least 3 are needed (for results about only "
+        "these 2, use --cluster none)."
     )
     assert found.to_dict()["overall"][0]["verdict"] == "not verifiable"
     taken = ec.audit(
@@ -168,7 +168,7 @@ def test_no_verdict_where_models_are_too_few() -> None:
         (
             {"model": [None] * 3 + ["m"] * 17},
             None,
-            "The key model is missing in rows 1, 2, 3, counted",
+            "The key model is missing in rows 1, 2, 3 of these pairs.",
         ),
         ({"model": [f"m{i}" for i in range(20)]}, None, ""),
     ],
@@ -207,7 +207,7 @@ def test_few_pairs_do_not_say_that_a_tool_is_better_than_claimed() -> None:
     few = {name: values[:11] for name, values in table.items()}
     verdict = ec.audit(few, by=[], claims=[claim]).rows[0].verdict
     assert verdict.word == "not verifiable"
-    assert "may have missed rare large errors: at least 12 are needed" in verdict.reason
+    assert "may have missed rare large errors: at least 12 pairs are needed." in verdict.reason
 
 
 def test_a_selection_of_rows_is_not_held_against_claims_about_more() -> None:
@@ -384,6 +384,6 @@ def test_a_missing_label_leaves_a_claim_undecided_in_whole_sentences() -> None:
     found = ec.audit(columns, claims=[user_claim("5%", aggregation="mean")])
     assert [verdict.word for verdict in found.claims] == ["not verifiable"]
     assert found.claims[0].reason == (
-        "The key model is missing in row 2, counted among these pairs. Fill it in, or name another "
-        "key as cluster."
+        "The key model is missing in row 2 of these pairs. Fill it in, or name another key as "
+        "cluster."
     )

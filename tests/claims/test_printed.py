@@ -119,7 +119,7 @@ def test_not_a_number_is_refused():
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("10–5%", "ends before it begins"), ("5×–10%", "different units")],
+    [("10–5%", "begins with its larger end"), ("5×–10%", "different units")],
 )
 def test_impossible_ranges_are_refused(text, message):
     with pytest.raises(InputError, match=message):

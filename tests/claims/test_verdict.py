@@ -104,7 +104,7 @@ def test_an_error_of_unstated_average_is_condemned_only_if_every_average_is() ->
     values["wape"] = Estimate("wape", 0.02, low=0.01, high=0.03, n=16)
     verdict = judge(claim("2.3%"), values, PAIRS)
     assert verdict.word == "not verifiable"
-    assert "Overstated as a mean" in verdict.reason
+    assert "Overstated if the claim is a mean" in verdict.reason
     assert "the weighted mean of the same 16 pairs could be 2.3 %" in verdict.reason
     # A MAPE is a mean by its name.
     assert judge(claim("2.3%", metric="MAPE"), values, PAIRS).word == "overstated"
@@ -203,12 +203,12 @@ def test_a_claim_of_ones_own_is_told_how_to_say_its_average() -> None:
     found = {**figures(), "gmape": Estimate("gmape", 0.02, low=0.01, high=0.03, n=16)}
     own = judge(claim("2.3%"), found, PAIRS)
     assert own.word == "not verifiable"
-    assert "geometric mean of the same 16 pairs could be 2.3 %: name the average" in own.reason
+    assert "geometric mean of the same 16 pairs could be 2.3 %. Name the average" in own.reason
     assert "with --aggregation mean (or" in own.reason
     assert lacks_aggregation(own)
     other = judge(claim("2.3%", claimed_by="the authors"), found, PAIRS)
     assert other.word == "not verifiable"
-    assert other.reason.endswith("2.3 %, and the source does not say which average it is.")
+    assert other.reason.endswith("2.3 %, and the source does not say which average the claim is.")
     assert not lacks_aggregation(other)
     said = judge(claim("2.3%", aggregation="mean"), found, PAIRS)
     assert said.word == "overstated"
@@ -274,7 +274,11 @@ def test_a_user_s_claim_may_be_a_share_or_a_correlation() -> None:
     assert "The claim is a correlation (Pearson correlation), which needs" in correlation.reason
     with pytest.raises(InputError, match="a claim cannot have the metric 'RMSE'"):
         user_claim("1%", metric="RMSE")
-    with pytest.raises(InputError, match=r"the metric correlation has none, got 'total'"):
+    with pytest.raises(
+        InputError,
+        match="the metric correlation has no aggregation, because it is not an error, got "
+        "aggregation='total'",
+    ):
         user_claim("0.9", metric="correlation", aggregation="total")
 
 
@@ -308,7 +312,7 @@ def test_the_word_that_counts_holds_for_all_claims_together(
 
 def test_a_claim_is_told_in_per_cent_and_kept_as_printed() -> None:
     verdict = judge(claim("0.023"), figures(), PAIRS)
-    assert "above 2.3 %, 3.5 times the claim." in verdict.reason
+    assert "3.5 times the claim: the whole interval is above 2.3 %." in verdict.reason
     assert verdict.to_dict()["claimed_printed"] == "0.023"
 
 
@@ -358,9 +362,12 @@ def test_a_correlation_is_never_understated() -> None:
 def test_a_correlation_may_be_another_one_and_says_so() -> None:
     own = user_claim("0.99", metric="correlation")
     wrong = judge(own, correlations(0.5, 0.95), PAIRS)
-    assert wrong.reason.endswith("The source does not say which correlation it is.")
+    assert wrong.reason.endswith("The source does not say which correlation the claim is.")
     other = judge(own, correlations(0.5, 0.95, spearman=0.99), PAIRS)
-    assert "is: Spearman rank correlation of the same pairs rounds to" in other.reason
+    assert (
+        "correlation the claim is: Spearman rank correlation of the same pairs rounds to"
+        in other.reason
+    )
     assert other.word == "overstated"
     two = correlations(0.5, 0.95, spearman=0.99, r2=0.99)
     assert " and R² of the same pairs round to 0.99." in judge(own, two, PAIRS).reason
@@ -392,7 +399,10 @@ def test_a_mean_absolute_error_has_the_unit_of_the_pairs() -> None:
     mae = Estimate("mae", 2.0, low=1.6, high=2.4, n=16, unit="ms")
     verdict = judge(own, {**figures(), "mae": mae}, PAIRS)
     assert verdict.word == "overstated"
-    assert "MAE 2 ms [1.6, 2.4] from 16 pairs: the whole interval is above" in verdict.reason
+    assert (
+        "MAE 2 ms [1.6, 2.4] from 16 pairs, 1.3 times the claim: the whole interval is above"
+        in verdict.reason
+    )
     two = judge(user_claim("2", metric="MAE"), {**figures(), "mae": mae}, PAIRS)
     assert two.word == "consistent"
     assert verdict.agreeing == ()
@@ -406,5 +416,6 @@ def test_a_mean_absolute_error_in_percent_is_a_mape() -> None:
     assert verdict.recomputed is not None
     assert verdict.recomputed.figure == "mape"
     assert (
-        "An MAE has the unit of the pairs, so a percentage is treated as a MAPE." in verdict.reason
+        "An MAE has the unit of the pairs, so a claim in per cent is treated as a MAPE."
+        in verdict.reason
     )

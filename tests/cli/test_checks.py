@@ -217,8 +217,14 @@ COMMANDS = {
         (("--junit", ""), "--junit: . is a folder; name a file"),
         (("--junit", "/dev/full"), "--junit: /dev/full is not an ordinary file; name a file"),
         (("--junit", "pipe"), "--junit: pipe is not an ordinary file; name a file"),
-        (("--junit", "a", "--markdown", "a"), "--markdown: a is written by --junit too; name two"),
-        (("-o", "a.csv", "--junit", "a.csv"), "--junit: a.csv is written by -o too; name two"),
+        (
+            ("--junit", "a", "--markdown", "a"),
+            "--markdown: a is also the file of --junit; name different files",
+        ),
+        (
+            ("-o", "a.csv", "--junit", "a.csv"),
+            "--junit: a.csv is also the file of -o; name different files",
+        ),
     ],
 )
 def test_files_are_refused_before_the_work(

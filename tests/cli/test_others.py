@@ -71,7 +71,7 @@ def test_figures_by_any_key(run: Run) -> None:
     assert ran.json["rows"][0].keys() >= {"mode", "n", "mape", "mape_low", "rmse", "rmse_high"}
     assert "all pairs" in run("metrics", "neusight", "--by", "mode").out
     assert "246 ms" in run("metrics", "neusight", "--figures", "rmse").out
-    assert "240 pairs from other tools ignored" in run("metrics", "neusight").out
+    assert "ignored: 240 pairs from other tools" in run("metrics", "neusight").out
     by_tool = run("metrics", "neusight", "--tool", "all", "--json").json
     assert by_tool["pooled"] is None  # the errors of all tools together are nobody's
     assert "all pairs" not in run("metrics", "neusight", "--tool", "all").out

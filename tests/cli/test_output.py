@@ -92,7 +92,7 @@ def test_a_folder_that_takes_no_files_is_refused_before_the_work(
     assert ran.code == 2
     assert ran.err == (
         "errcomp: --junit: closed/a.xml: cannot be written: the folder closed is read-only. Name "
-        "another, or make it writable.\n"
+        "another folder, or make this one writable.\n"
     )
 
 
@@ -101,9 +101,9 @@ def test_a_folder_that_takes_no_files_is_refused_before_the_work(
     ("options", "message"),
     [
         (("--figure", "bands=a.svg", "--figure", "budget=./a.svg"),
-         "--figure budget: a.svg is written by --figure bands too; name two files"),
+         "--figure budget: a.svg is also the file of --figure bands; name different files"),
         (("--figure", "bands=a.svg", "--figure", "bands=a.svg"),
-         "--figure bands: a.svg is written by --figure bands too; name two files"),
+         "--figure bands: a.svg is also the file of --figure bands; name different files"),
         (("--figure", "bands=no/a.svg"), "--figure bands: no/a.svg: cannot be written: the folder"),
         (("--figure", "bands=d.svg"), "--figure bands: d.svg is a folder; name a file"),
         (("--figure", "bands=k.svg"), "--figure bands: k.svg would overwrite an input"),

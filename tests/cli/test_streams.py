@@ -383,12 +383,16 @@ def test_a_column_that_is_left_out_is_named_once(
     ran = run("audit", "t.parquet", "--by", "gpu")
     assert (ran.code, ran.err.count("\n")) == (0, 1)
     assert ran.err.startswith(
-        "errcomp: warning: left out, because it cannot be a key: 'shape' (its values are lists"
+        "errcomp: warning: columns left out, because they cannot be keys: 'shape' (its values are "
+        "lists"
     )
     refused = run("audit", "t.parquet", "--by", "shape")
     assert refused.code == 2
-    assert "warning: left out" in refused.err
-    assert "cannot group by 'shape': its values are lists or similar. Give" in refused.err
+    assert "warning: columns left out" in refused.err
+    assert (
+        "cannot group by 'shape': its values are lists or similar. Put each element in"
+        in refused.err
+    )
 
 
 def test_only_chosen_kinds_of_warnings_are_always_told(

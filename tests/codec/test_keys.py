@@ -161,14 +161,26 @@ def test_what_is_read_is_what_was_written() -> None:
         (("rows", 0, "high"), 0.0, r"rows\[0\]\.high must be at least the lower bound, 0\.1, got"),
         (("rows", 0, "day"), "today", r"rows\[0\]\.day must be a date such as 2026-01-31, got"),
         (("rows", 0, "day"), 5, r"rows\[0\]\.day must be a date such as 2026-01-31, got 5"),
-        (("rows", 0, "span"), ["a"], r"rows\[0\]\.span must be a list of 2, got a list of 1"),
+        (
+            ("rows", 0, "span"),
+            ["a"],
+            r"rows\[0\]\.span must be a list of length 2, got a list of length 1\.",
+        ),
         (("rows", 0, "word"), "maybe", r"rows\[0\]\.word must be one of yes, no, got 'maybe'"),
-        (("rows", 0, "double"), 5, r"rows\[0\]\.double is 5, but 4 follows from the rest"),
-        (("rows", 0, "gpu"), [], r"rows\[0\]\.gpu must be text or a number, got a list of 0"),
+        (
+            ("rows", 0, "double"),
+            5,
+            r"rows\[0\]\.double is 5, but the rest of the document gives 4:",
+        ),
+        (
+            ("rows", 0, "gpu"),
+            [],
+            r"rows\[0\]\.gpu must be text or a number, got a list of length 0\.",
+        ),
         (("rows", 0, "box"), 1, r"rows\[0\]\.box must be an object, got 1"),
-        (("rows",), [], r"rows must be a list of at least 1, got a list of 0"),
+        (("rows",), [], r"rows must be a list of length 1 or more, got a list of length 0\."),
         (("shares", 0), 1.5, r"shares\[0\] must be a number from 0 to 1, got 1\.5"),
-        (("shares",), [0.5, 0.5], r"shares is a list of 2, but must be one for each row"),
+        (("shares",), [0.5, 0.5], r"shares is a list of length 2, but must be one for each row"),
         (("columns", 1, "b"), "x", r"columns\[1\]\.b must be a number, got 'x'"),
         (("columns",), {}, r"columns must be a list, got an object with 0 keys"),
     ],
@@ -191,7 +203,9 @@ def test_what_is_wrong_is_said_with_its_place(
 def test_a_truth_value_is_no_number() -> None:
     document: Any = copy.deepcopy(WRITTEN)
     document["rows"][0] |= {"n": 0, "double": False}
-    with pytest.raises(InputError, match=r"rows\[0\]\.double is False, but 0 follows"):
+    with pytest.raises(
+        InputError, match=r"rows\[0\]\.double is False, but the rest of the document gives 0:"
+    ):
         decode(Whole, document)
 
 

@@ -41,7 +41,7 @@ def _set(*path: Any) -> Callable[[Any], None]:
     ("kind", "change", "message"),
     [
         ("audit", _drop("rows", 0, "device"), r"rows\[0\] has no key 'device'"),
-        ("audit", _set("n", lambda n: n + 1), r"n is \d+, but \d+ follows from the rest"),
+        ("audit", _set("n", lambda n: n + 1), r"n is \d+, but the rest of the document gives \d+"),
         ("audit", _set("not_looked_for", ["strange"]), r"not_looked_for\[0\] must be one of "),
         ("audit", _set("rows", 0, "caveats", [{"code": "x", "message": "", "evidence": {}}]),
          r"rows\[0\]\.caveats\[0\]\.code must be one of "),

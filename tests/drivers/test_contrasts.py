@@ -108,8 +108,8 @@ def test_batch_is_averaged_where_equal_batches_are_too_few_and_this_is_said():
     expected = math.exp(np.mean([math.log(t / inference) for t in training]))
     assert contrast.effect.value == pytest.approx(expected)
     assert contrast.note == (
-        "batch not matched (with equal batch the ratio is 2, but 1 pair in 1 independent cluster "
-        "is too few for an interval)"
+        "batch sizes may differ within a pair (with equal batch sizes the ratio is 2, but 1 pair "
+        "in 1 independent cluster is too few for an interval)"
     )
 
 
@@ -123,7 +123,7 @@ def test_batch_is_averaged_where_no_batch_is_shared():
     contrast = contrast_of(pairs_of(rows), "mode: training vs inference")
     # Batch alone says which mode it is, so it was never possible to match on it.
     assert contrast.not_matched_on == ("batch",)
-    assert contrast.note == "batch not matched"
+    assert contrast.note == "batch sizes may differ within a pair"
 
 
 @pytest.mark.core
@@ -231,7 +231,7 @@ def test_devices_with_the_same_predictions_are_one_cluster_and_named():
     pairs.predicted, pairs.measured = np.array(predicted), np.array(measured)
     contrast = contrast_of(pairs, "variant: fusion vs base")
     assert contrast.clusters == 3
-    assert contrast.note == "same predictions, count as one device: A and B"
+    assert contrast.note == ("counted as one device, because their predictions are equal: A and B")
 
 
 @pytest.mark.core

@@ -85,18 +85,21 @@ class TestSteps:
         assert f"| error of their sum | {100 * medians[1]:.1f} % |" in TEXT
         assert f"| growth: error of the sum over WAPE | {np.median(growth):.2f} |" in TEXT
         inside = [abs(value) < WITHIN for value in z.values()]
-        assert f"In {sum(inside)} of the 16 experiments it is within ±1.645" in TEXT
+        assert f"In {sum(inside)} of the 16 experiments this ratio is within ±1.645" in TEXT
         worst = max(total, key=lambda name: abs(total[name]))
         assert worst.endswith("llama-2-7b-tp1-general")
-        assert f"{low[worst]} of 130 steps are too low" in TEXT
-        assert f"WAPE {100 * wape[worst]:.1f} %, sum {signed(total[worst])}" in TEXT
+        assert f"{low[worst]} of 130 predictions are too low" in TEXT
+        assert (
+            f"the WAPE is {100 * wape[worst]:.1f} %, and the error of the sum "
+            f"{signed(total[worst])}"
+        ) in TEXT
 
     def test_a_bias_remains_for_a_model_left_out(self, blis: Path) -> None:
         rows = rows_of(blis / "round2_lomo_per_step_results.csv")
         rows = [row for row in rows if row["regime"] != "ALL"]
         error = np.abs(column(rows, "mean_predicted") / column(rows, "mean_actual") - 1)
         assert f"over the {len(rows)} groups of the leave-one-model-out table" in TEXT
-        assert f"the median error of the mean step is {100 * np.median(error):.1f} %" in TEXT
+        assert f"the median error of the mean step time is {100 * np.median(error):.1f} %" in TEXT
 
 
 class TestEndToEnd:
@@ -151,7 +154,8 @@ class TestEndToEnd:
         error = column(wild, "blis_e2e_ms") - column(wild, "gt_e2e_ms")
         share = np.round(100 * waiting / error).astype(int)
         assert len(wild) == 4
-        text = f"In the four that are far too long, {share.min()} to {share.max()} % of the error"
+        text = "In the four rows whose times are far too long, "
+        text += f"{share.min()} to {share.max()} % of the error is TTFT"
         assert text in TEXT
 
     def test_two_explosions_are_no_amplified_error(
@@ -231,11 +235,12 @@ class TestOverlap:
         alone = float(np.sqrt((error**2).sum()) / measured.sum())
         assert f"{len(rows)} kernels slow down" in TEXT
         assert (
-            f"Median error {100 * median:.1f} %, MAPE {100 * mape:.1f} %, WAPE {100 * wape:.1f} %, "
-            f"error of the sum {signed(total)}: growth {abs(total) / wape:.2f}."
+            f"The median error is {100 * median:.1f} %, the MAPE {100 * mape:.1f} %, the WAPE "
+            f"{100 * wape:.1f} %, and the error of the sum {signed(total)}, so the growth is "
+            f"{abs(total) / wape:.2f}."
         ) in TEXT
         assert f"would be known to within {100 * alone:.1f} %." in TEXT
-        assert f"Its actual error is {abs(total) / alone:.1f} times as large" in TEXT
+        assert f"The actual error of the sum is {abs(total) / alone:.1f} times as large" in TEXT
         largest = np.argsort(-np.abs(error))[:20]
         low = int((error[largest] < 0).sum())
         assert f"in {low} of the 20 largest errors the prediction is too low" in TEXT

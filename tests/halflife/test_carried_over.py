@@ -22,7 +22,7 @@ def test_an_equal_value_of_an_earlier_version_is_a_copy():
     assert carried.copy.tolist() == [False, False, True, True]
     assert [d.to_dict() for d in carried.dropped] == [
         {
-            "reason": "carried over: equal to an earlier version in all digits",
+            "reason": "carried over: equal to the measurement of an earlier version in all digits",
             "n": 2,
             "rows": [3, 4],
         }
@@ -50,7 +50,7 @@ def test_values_of_few_digits_are_kept_and_counted():
     assert not carried.copy.any()
     assert carried.dropped == ()
     assert carried.notes == (
-        "2 measurements equal a measurement of an earlier version, but with fewer than 4 "
+        "2 measurements equal a measurement of an earlier version, but in fewer than 4 "
         "significant digits: kept, because this may be chance",
     )
 
@@ -85,7 +85,8 @@ def test_a_prediction_that_moved_makes_it_a_validation_of_the_predictor():
     carried = carried_over(moved)
     assert carried.copy.tolist() == [False, True, False]
     assert carried.notes == (
-        "1 prediction is compared with a measurement of an earlier version (not repeated since)",
+        "1 prediction is compared with a measurement of an earlier version, because there is no "
+        "new measurement",
     )
 
 

@@ -108,10 +108,13 @@ def test_an_order_that_was_given_goes_on() -> None:
     ("new", "message"),
     [
         (History(rows(9, 10, seed=1), unit="ms"), "has all versions of the new table"),
-        (History(rows(10, 11), unit="us"), "the unit is us, but ms in the history"),
+        (
+            History(rows(10, 11), unit="us"),
+            "the unit of the new table is us, but the unit of the history is ms",
+        ),
         (
             History({**rows(10, 11), "shape": [[1]] * 6, "series": list("abcdef")}, unit="ms"),
-            "columns do not match those of the history",
+            "columns do not match the columns of the history",
         ),
     ],
 )

@@ -134,12 +134,16 @@ def test_a_curve_that_never_gets_there_is_beyond():
 
 def test_a_curve_that_starts_beyond():
     y = 0.2 + 0.01 * np.arange(30.0) + noise(30)
-    for half_life in decay_half_lives(panel_of([y, -y]), threshold=0.1):
+    half_lives = decay_half_lives(panel_of([y, -y]), threshold=0.1)
+    for half_life, start in zip(half_lives, ("0.199", "-0.199"), strict=True):
         assert half_life.half_life is None
-        assert "at the first version, above the threshold of 0.1" in half_life.refused
+        assert half_life.refused == (
+            f"the fitted error at the first version, {start}, was already beyond the threshold of "
+            "0.1."
+        )
     # Down through all that is allowed.
     (down,) = decay_half_lives(panel_of([0.3 - 0.02 * np.arange(30.0)]), threshold=0.1)
-    assert "above the threshold" in down.refused
+    assert "beyond the threshold" in down.refused
 
 
 # Half-lives
@@ -182,7 +186,7 @@ def test_rivals_that_forecast_better(row, rival):
     (half_life,) = decay_half_lives(panel_of([row]), threshold=0.1)
     assert half_life.half_life is half_life.low is half_life.high is None
     assert half_life.refused.startswith("not identifiable: over 19 forecasts, ")
-    assert f"the error of the {rival} is 0.0" in half_life.refused
+    assert f"the error of a forecast by the {rival}, 0.0" in half_life.refused
     errors = half_life.details["held_out_rms"]
     assert min(errors, key=errors.get) == rival
 
@@ -191,7 +195,7 @@ def test_series_of_different_lengths_keep_their_order():
     line = 0.01 * np.arange(30) + noise(30)
     half_lives = decay_half_lives(panel_of([line[:5], line, noise(20), line[:24]]), threshold=0.1)
     assert [half_life.half_life is None for half_life in half_lives] == [True, False, True, False]
-    assert "5 versions; smooth decay needs 12" in half_lives[0].refused
+    assert "5 versions; smooth decay needs at least 12" in half_lives[0].refused
     assert half_lives[0].details == {}
     (alone,) = decay_half_lives(panel_of([line]), threshold=0.1)
     assert half_lives[1].high == pytest.approx(alone.high)

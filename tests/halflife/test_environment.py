@@ -87,7 +87,7 @@ def test_versions_that_stay_within_a_mixed_segment_are_the_software():
 def test_no_reruns_cannot_be_told():
     cause = only(attribute_steps(["a"] * 8, list("12345678"), days(8), values([0] * 4 + [0.5] * 4)))
     assert cause.verdict == "cannot be told"
-    assert cause.reason == "no version was validated both before and after"
+    assert cause.reason == "no version was validated both before and after the step"
     assert (cause.moved, cause.moved_low, cause.moved_high, cause.n_versions) == (None,) * 3 + (0,)
 
 
@@ -95,7 +95,7 @@ def test_calm_reruns_at_other_dates_speak_for_the_software():
     version = list("11223344")
     cause = only(attribute_steps(["a"] * 8, version, days(8), values([0] * 4 + [0.5] * 4)))
     assert cause.verdict == "software"
-    assert cause.reason == "4 re-runs of a version at other dates did not change"
+    assert cause.reason == "4 repeated validations of a version on other dates show no change"
 
 
 def test_reruns_that_moved_elsewhere_in_the_series_do_not():
@@ -172,7 +172,7 @@ def test_others_that_moved_under_one_version_are_the_environment():
 def test_others_that_stayed_under_one_version_speak_for_the_software():
     cause = with_others(others(["9"] * 8, values([0] * 8, 1)))
     assert (cause.verdict, cause.n_elsewhere, cause.n_elsewhere_moved) == ("software", 3, 0)
-    assert "3 of the 3 were validated before and after the step" in cause.reason
+    assert "3 of these 3 series were validated both before and after the step" in cause.reason
 
 
 def test_others_with_new_versions_say_nothing():
@@ -230,7 +230,7 @@ def test_dates_as_text_and_times_and_numbers():
         ({"date": days(3)}, "date must have 4 entries, one per value"),
         ({"date": np.array(["2026-01-01", "NaT"] * 2, dtype="M8[D]")}, "missing in rows 1, 3"),
         ({"date": [0, 1, np.inf, 2]}, "date must be finite, got inf in row 2"),
-        ({"date": ["soon"] * 4}, "date needs dates or numbers"),
+        ({"date": ["soon"] * 4}, "date must contain dates or numbers:"),
         ({"machine": ["x", "x", "y", "y"]}, "series 'a' was validated on several machines"),
         ({"machine": ["x"]}, "machine must have 4 entries, one per value"),
     ],

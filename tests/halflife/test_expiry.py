@@ -70,7 +70,11 @@ def test_one_bad_run_of_unknown_noise_is_not_dated():
     expiry = expiry_of(data, np.log(1.1), "releases")
     assert (expiry.left[0], expiry.right[0], expiry.guess[0]) == (12, np.inf, np.inf)
     assert (expiry.unconfirmed[0], expiry.returned[0], expiry.n_open) == (True, False, 1)
-    assert any("in a single row, which may be a bad run" in text for text in expiry.assumptions)
+    assert any(
+        "in a single validation, which does not count as expiry, because it may be a bad run"
+        in text
+        for text in expiry.assumptions
+    )
     early, face, late = (expiry.intervals(view) for view in ("early", "face", "late"))
     assert [float(x[0]) for x in (*early, *face, *late)] == [12, 13, 17, np.inf, 17, np.inf]
     [answer] = series_half_lives(data, np.log(1.1), "releases")
@@ -157,7 +161,7 @@ def test_expired_at_the_start_is_left_out_and_counted():
     assert expiry.at_start.tolist() == [0, 2]
     [dropped] = expiry.dropped
     assert (dropped.reason, dropped.n, dropped.rows) == (
-        "clearly beyond the threshold at its first version",
+        "clearly beyond the threshold at the first version",
         2,
         (1, 3),
     )
@@ -255,7 +259,9 @@ def test_noise_too_large_for_the_threshold_is_refused_whatever_the_errors():
     expiry = expiry_of(loud, 0.1, "releases")
     assert expiry.too_noisy.tolist() == [0, 1]
     assert expiry.series.tolist() == [2]
-    assert expiry.dropped[0].reason.startswith("noise too large")
+    assert expiry.dropped[0].reason.startswith(
+        "too noisy for the threshold: no validation is clearly within it"
+    )
 
 
 def test_noise_known_of_some_series():
@@ -310,7 +316,7 @@ def test_half_life_of_each_series():
     assert (valid.half_life, valid.low, valid.high) == (np.inf, 2.0, np.inf)
     assert valid.censored_share == 1.0
     assert gone.half_life is None
-    assert gone.refused == "clearly beyond the threshold at its first version."
+    assert gone.refused == "clearly beyond the threshold at the first version."
     assert back.details == {"series": "s3", "returned": True}
     assert {x.method for x in (step, valid, gone, back)} == {"expiry"}
 
@@ -322,7 +328,9 @@ def test_half_life_in_months_is_between_two_dates():
 
 def test_half_life_of_a_noisy_series_is_refused():
     [half_life] = series_half_lives(panel([0, 0.3], sd=0.2, df=np.inf), 0.1, "months")
-    assert half_life.refused.startswith("noise too large")
+    assert half_life.refused.startswith(
+        "too noisy for the threshold: no validation is clearly within it"
+    )
 
 
 # Bad input
@@ -344,5 +352,5 @@ def test_bad_clock_level_dates_and_errors():
         expiry_of(replace(data, months=np.full(6, np.nan)), 0.1, "months")
     with pytest.raises(InputError, match="must increase, but they do not in s0"):
         expiry_of(replace(data, months=np.zeros(6)), 0.1, "months")
-    with pytest.raises(InputError, match="errors must be finite, got nan in s0"):
+    with pytest.raises(InputError, match=r"errors must be finite, got nan in the series s0\."):
         expiry_of(panel([0, np.nan]), 0.1, "releases")

@@ -218,7 +218,7 @@ def test_series_that_are_not_counted_are_told_with_how_many_there_are() -> None:
         },
         error=0.1,
     )
-    left_out = "1 of 3 series not counted for the median survival: clearly beyond the threshold"
+    left_out = "1 of 3 series is not counted for the median survival: clearly beyond the threshold"
     assert any(note.startswith(left_out) for note in half_lives.groups[0].notes)
 
 

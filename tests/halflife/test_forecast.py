@@ -202,14 +202,14 @@ def test_when_it_does_not_drop():
     drop = drops_below(forecast_survival(**CURVE, ahead=[1, 6, 7], unit="months"), 0.4)
     assert (drop.time, drop.high) == (None, np.inf)
     assert drop.low == pytest.approx(1 + 5 * 0.4 / 0.5)
-    assert "not below 0.4 within 7 months: the last known probability is 0.5" in drop.refused
+    assert "does not fall below 0.4 within 7 months: its last known value is 0.5" in drop.refused
     unbounded = drops_below(forecast_drift([1, 2], c=0.1, beta=1, threshold=0.5), 0.9)
     assert unbounded.time == 1
     assert (unbounded.low, unbounded.high) == (None, None)
     sure = drops_below(forecast_steps([1, 2], sizes=[], exposure=1e6, threshold=0.5), 0.9)
     assert (sure.time, sure.low, sure.high) == (None, 2, np.inf)
     old = forecast_survival(**CURVE, ahead=[3], age=4)
-    assert "the last known probability is unknown" in drops_below(old, 0.5).refused
+    assert "the probability is unknown within 3 releases" in drops_below(old, 0.5).refused
 
 
 def test_dates():
@@ -233,11 +233,17 @@ def test_forecasts_are_json():
     ("changed", "message"),
     [
         ({"times": [2.0, 2.0, 6.0]}, r"times must be finite increasing times.*2\.0 in row 2"),
-        ({"times": [[2.0]]}, "times must be one row of times"),
-        ({"times": []}, "times must be one row of times"),
-        ({"survival": [0.9]}, "survival, low and high must have one value for each of 3 times"),
-        ({"survival": [0.9, 0.95, 0.5]}, "must not increase, got 0.4, 0.95, 0.8 in row 2"),
-        ({"low": [0.8, 0.7, 0.3]}, "got 0.7, 0.6, 0.8 in row 2"),
+        ({"times": [[2.0]]}, "times must be a one-dimensional list of times,"),
+        ({"times": []}, "times must be a one-dimensional list of times,"),
+        (
+            {"survival": [0.9]},
+            "survival, low and high must have one value for each of the 3 times,",
+        ),
+        (
+            {"survival": [0.9, 0.95, 0.5]},
+            r"must not increase, got low=0\.4, survival=0\.95, high=0\.8 in row 2\.",
+        ),
+        ({"low": [0.8, 0.7, 0.3]}, r"got low=0\.7, survival=0\.6, high=0\.8 in row 2\."),
         ({"high": [1.0, np.nan, 0.7]}, "nan in row 2"),
         ({"ahead": [-1]}, "ahead must be finite increasing times"),
         ({"age": 7.0}, "no forecast for a model of age 7: the survival curve ends at 6"),
@@ -259,12 +265,12 @@ def test_a_curve_that_has_ended():
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"c": -1.0}, "a variogram law has c >= 0"),
-        ({"beta": 2.5}, "a variogram law has c >= 0"),
-        ({"c": np.nan}, "a variogram law has c >= 0"),
+        ({"c": -1.0}, "a variogram law must have c >= 0"),
+        ({"beta": 2.5}, "a variogram law must have c >= 0"),
+        ({"c": np.nan}, "a variogram law must have c >= 0"),
         ({"threshold": 0.0}, "threshold must be finite and above 0"),
         ({"spread": -0.1}, "spread must be finite and 0 or larger"),
-        ({"error": np.inf}, "error must be finite"),
+        ({"error": np.inf}, "error must be a finite number"),
         ({"draws": np.zeros((3, 1))}, "draws must have two columns"),
         ({"draws": np.zeros((0, 2))}, "draws must have two columns"),
         ({"draws": [[0.1, 3.0]]}, "beta between 0 and 2"),
@@ -278,8 +284,8 @@ def test_bad_laws(changed, message):
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"sizes": [[0.1]]}, "sizes of steps must be one row of finite numbers"),
-        ({"sizes": [np.nan]}, "sizes of steps must be one row of finite numbers"),
+        ({"sizes": [[0.1]]}, "sizes must be a one-dimensional list of finite step sizes"),
+        ({"sizes": [np.nan]}, "sizes must be a one-dimensional list of finite step sizes"),
         ({"error": np.nan}, "error must be a finite number"),
         ({"exposure": 0.0}, "exposure must be finite and above 0"),
     ],

@@ -159,10 +159,11 @@ def test_errors_at_calibration_count(drift: HalfLifeForecast) -> None:
     by_survival = answer_of(forecast, "survival")
     assert by_survival.forecast is not None
     assert any(
-        "are left out: beyond the promise" in text for text in by_survival.forecast.assumptions
+        "are left out, because they were beyond the promise" in text
+        for text in by_survival.forecast.assumptions
     )
     assert drift.groups[0].calibrated_error == 0
-    assert any("assumed to be correct when calibrated" in text for text in drift.groups[0].notes)
+    assert any("assumed to be exact when calibrated" in text for text in drift.groups[0].notes)
 
 
 def test_without_a_promise_it_is_that_the_error_has_not_doubled() -> None:
@@ -192,9 +193,9 @@ def test_without_any_promise_every_method_refuses() -> None:
     ("moves", "noise", "method", "reason"),
     [
         (rare(1), 0.01, "survival", "a survival curve needs several series"),
-        (rare(8, 4), 0.01, "drift", "3 pairs of successive versions; at least 5"),
+        (rare(8, 4), 0.01, "drift", "the history has 3 pairs of successive versions; at least 5"),
         (rare(8, 3), 0.01, "steps", "no series could be searched for steps: 3 values"),
-        (rare(8, 2), 0.01, "drift", "1 pair of successive versions; at least 5"),
+        (rare(8, 2), 0.01, "drift", "the history has 1 pair of successive versions; at least 5"),
         (np.zeros((40, 12)), 0.01, "drift", "no drift exceeds the noise in 11 releases"),
         (np.zeros((20, 8)), 0.2, "steps", "noise hides steps as large as the promise"),
         (np.zeros((20, 8)), 0.2, "survival", "no series was clearly within its promise"),

@@ -171,8 +171,8 @@ def test_few_repeats_say_nothing_of_other_series():
     assert floor.series_df.tolist() == [1.0, 0.0]
     assert np.isnan(floor.series_sd[1])
     assert floor.notes == (
-        "1 degrees of freedom are too few to estimate the usual noise: the noise of series "
-        "without repeats is unknown",
+        "the repeats are too few to estimate the noise of a typical series (1 degree of freedom): "
+        "the noise of series without repeats is unknown",
     )
 
 
@@ -214,7 +214,7 @@ def test_dates_that_differ_are_part_of_the_noise():
     assert floor.sd == pytest.approx(np.sqrt(0.0040), rel=0.1)
     assert floor.df == 30 * 2 * 2
     assert (
-        "% of the variance of repeats is between dates of validation (F on 120 and 360"
+        "% of the variance of repeats is between dates of validation (F test with 120 and 360"
         in (floor.notes[0])
     )
     # The mean of three on one date is little better than one; of three dates much better.
@@ -286,7 +286,7 @@ def test_spreads_are_pooled_by_their_numbers_of_runs():
     s2 = (4 * np.log1p(0.03**2) + 2 * np.log1p(0.06**2)) / 6
     assert floor.sd == pytest.approx(np.sqrt(s2))
     assert (floor.df, floor.source) == (6.0, "measured_spread")
-    assert "without changes between validations" in floor.notes[0]
+    assert "it does not include changes between validations" in floor.notes[0]
     assert floor.of_means(History(data), np.arange(3)) == pytest.approx([1 / 5, 1 / 3, 1.0])
     assert floor.of_means(History(data), np.array([0, 0, 1])) == pytest.approx(
         [(1 / 5 + 1 / 3) / 4, 1]
@@ -317,11 +317,12 @@ def test_repeats_that_scatter_more_than_their_spread_are_reported():
     assert floor.sd == pytest.approx(0.01, rel=0.05)
     assert floor.notes[0].startswith("repeated validations of one version scatter by 3.85 %")
     assert (
-        "the spread within them explains only 0.50 %: the validations also differ" in floor.notes[0]
+        "the spread within single validations explains only 0.50 %: the validations also differ"
+        in floor.notes[0]
     )
     assert floor.notes[1] == (
-        "repeats of one series and version differ in host: if this changes the result, the scatter "
-        "of the repeats is more than noise"
+        "repeats of one series and version differ in host: if this changes the results, the "
+        "scatter of the repeats is not only noise"
     )
     quiet = {**extra, "measured_spread": [0.1] * n, "host": ["a"] * n}
     assert noise_floor(History({**data, **quiet})).notes == ()

@@ -92,7 +92,7 @@ def test_series_of_one_version_are_left_out_and_counted():
     ]
     assert datadata.series.tolist() == [0]
     assert (
-        "1 of 3 versions were not validated in any of these series; they still count"
+        "no series was validated under 1 of the 3 versions; these still count"
         in (datadata.notes[-1])
     )
     assert datadata.panel.version.tolist() == [0, 1]
@@ -159,14 +159,16 @@ def test_clusters_are_values_of_a_key():
 
 
 def test_one_version_or_none_twice():
-    with pytest.raises(InputError, match=r"h\.csv: all validations are of one version, '1'"):
+    with pytest.raises(
+        InputError, match=r"h\.csv: all validations were made under one version, '1'\."
+    ):
         panel_of(history(version=["1"] * 7))
-    with pytest.raises(InputError, match="all validations are of one version, '2'"):
+    with pytest.raises(InputError, match=r"all validations were made under one version, '2'\."):
         panel_of(history().where({"version": "2"}))
     gap = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7]
     message = (
         r"h\.csv: no series was validated under two versions: 7 series in 7 rows\. Series are "
-        r"named by 2 columns, among them gap \(7 values\), op \(2 values\)\. Leave out columns"
+        r"identified by 2 columns, including gap \(7 values\), op \(2 values\)\. Leave out columns"
     )
     with pytest.raises(InputError, match=message):
         panel_of(history(gap=gap))

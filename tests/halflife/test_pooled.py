@@ -159,13 +159,13 @@ def test_grids_that_differ_are_refused(monkeypatch):
     monkeypatch.setattr(pooled, "_APART", 1e-9)
     half_life = pooled_half_lives(expiry(), GROUP).groups[0]
     assert half_life.half_life is None
-    assert "a log bound differs by 0.0" in half_life.refused
+    assert "the logarithm of a bound differs by 0.0" in half_life.refused
 
 
 def test_too_little_is_refused_with_numbers():
     fit = pooled_half_lives(expiry(), [0] * len(GROUP))
     assert fit.groups[0].refused.startswith(
-        "pooling needs two groups with series that can be evaluated, got 1"
+        "pooling needs at least two groups with series that can be evaluated, got 1"
     )
     assert (fit.tau, fit.sigma, fit.new_group.half_life) == (None, None, None)
     few = expiry([1, 2, 5, 5], [2, 3, INF, INF])

@@ -272,7 +272,8 @@ def test_mixed_units_are_refused(place: str) -> None:
         store.add(checked())
         for unit, shown in (("us", "'us'"), (None, "no unit")):
             with pytest.raises(
-                InputError, match=f"mixed units: 'ms' in the store and {shown} in row 1 of the"
+                InputError,
+                match=f"mixed units: 'ms' in the store, but {shown} in row 1 of the same series",
             ):
                 store.add(more(unit=unit))
         # Another series may have another unit: ratios do not mind.
@@ -292,7 +293,7 @@ def test_units_of_named_series_and_of_failures(place: str) -> None:
         ).with_columns(unit=pl.col("unit").fill_null("ms"))
         # Series b failed without a unit, and has one now.
         store.add(later)
-        with pytest.raises(InputError, match="mixed units: 'ms' in the store and 's' in row 2"):
+        with pytest.raises(InputError, match="mixed units: 'ms' in the store, but 's' in row 2"):
             store.add(later.with_columns(version=pl.lit("3"), unit=pl.Series(["ms", "s", "img/s"])))
         loaded = store.load()
         assert loaded.n == 5

@@ -46,7 +46,9 @@ CHANGES = {
     "UPDATE errcomp_validation SET measured = 1.5000001 WHERE id = 1": "default, addition 1: its 6",
     "UPDATE errcomp_validation SET measured = 'x' WHERE id = 8": "default, addition 2: its 6 rows",
     "UPDATE errcomp_validation SET date = NULL WHERE id = 7": "default, addition 2: its 6 rows",
-    "DELETE FROM errcomp_validation WHERE id = 2": "addition 1: 6 rows were added, and 5 are there",
+    "DELETE FROM errcomp_validation WHERE id = 2": (
+        "addition 1: 6 rows were added, but 5 are in the store"
+    ),
     'UPDATE errcomp_series SET keys = \'{"op": "x"}\' WHERE id = 1': (
         "its columns, versions, series or"
     ),

@@ -48,7 +48,7 @@ def test_passwords_are_not_shown(url: str, shown: str) -> None:
     ],
 )
 def test_a_url_that_cannot_be_read_is_not_shown(url: str) -> None:
-    with pytest.raises(InputError, match="URL of the store cannot be read. Write postg") as raised:
+    with pytest.raises(InputError, match=r"URL of the store is not valid\. Write postg") as raised:
         HistoryStore(url)
     shown = "".join(traceback.format_exception(raised.value))
     assert SECRET not in shown

@@ -97,14 +97,14 @@ def test_fewer_than_half_expired_is_longer_than():
     turn, exponential, weibull, _ = survival_half_lives(panel(steps(times)), 0.1, "releases")
     assert (turn.half_life, turn.low, turn.high) == (np.inf, M, np.inf)
     assert exponential.half_life > M
-    assert "needs 3 or more" in weibull.refused
+    assert "at least 3 must have expired to fit" in weibull.refused
     assert (weibull.half_life, weibull.low, weibull.high) == (None, None, None)
 
 
 def test_none_expired():
     turn, *laws = survival_half_lives(panel(np.zeros((8, M))), 0.1, "releases")
     assert (turn.half_life, turn.low, turn.high) == (np.inf, M, np.inf)
-    assert all(h.refused.startswith("0 of 8 units expired") for h in laws)
+    assert all(h.refused.startswith("0 of 8 series expired") for h in laws)
     assert turn.details["expired_share"]["share"] == 0.0
 
 
@@ -118,7 +118,7 @@ def test_no_series_that_can_be_judged():
     half_lives = survival_half_lives(panel(np.ones((3, M))), 0.1, "releases")
     assert [h.method for h in half_lives] == ["turnbull", "exponential", "weibull", "log-normal"]
     for h in half_lives:
-        why = "3 series left out: clearly beyond the threshold at its first version"
+        why = "3 series left out: clearly beyond the threshold at the first version"
         assert h.refused == f"no series can be evaluated ({why})."
         assert (h.half_life, h.n_series) == (None, 0)
         assert h.details["dropped"][0]["n"] == 3
@@ -147,7 +147,7 @@ def test_noise_can_leave_a_law_without_bounds():
     half_lives = survival_half_lives(panel(true, 0.02, seed=3), 0.1, "releases")
     weibull = half_lives[2]
     assert weibull.low is None or weibull.low == 1
-    assert half_lives[0].refused.endswith("too few series, or too much noise.")
+    assert half_lives[0].refused.endswith("there are too few series, or there is too much noise.")
 
 
 def test_clusters_widen():
@@ -166,7 +166,7 @@ def test_clusters_widen():
 def test_one_cluster_is_refused():
     data = panel(steps(some_times(12)), clusters=np.zeros(12, dtype=int))
     for h in survival_half_lives(data, 0.1, "releases"):
-        assert "form one cluster" in h.refused
+        assert "all 12 series are in one cluster, so changes that they share" in h.refused
         assert (h.half_life, h.low, h.high) == (None, None, None)
 
 
@@ -229,12 +229,14 @@ def test_time_ratio_of_copies_in_clusters():
 def test_time_ratio_refused_and_bad_input():
     expiry = expiry_of(panel(steps([3, 5, 99, 99])), 0.1, "releases")
     [ratio] = time_ratios(expiry, {"age": [1, 2, 3, 4]})
-    assert ratio.refused == "2 of 4 units expired; the weibull distribution needs 4 or more."
+    assert ratio.refused == (
+        "2 of 4 series expired; at least 4 must have expired to fit the weibull distribution."
+    )
     assert ratio.ratio is None
     for covariates, message in (
         ({}, "there is no covariate"),
         ({"age": [1, 2, 3]}, "age must have 4 values, one per series of the panel, got 3"),
-        ({"age": [1, 1, 1, 1]}, "age: constant over all series"),
+        ({"age": [1, 1, 1, 1]}, "covariates that are constant over all series: age"),
         ({"age": [1, np.nan, 2, 3]}, "age must be finite, got nan in series 2"),
     ):
         with pytest.raises(InputError, match=message):

@@ -85,8 +85,8 @@ def test_error_within_noise_is_refused_with_the_numbers():
     assert limit.value is None
     # The error itself is that of the table; the errors seen and the noise are named apart.
     assert limit.refused.startswith(
-        "the error at calibration, 0.16 %, is not distinguishable from measurement noise: first "
-        "errors are 1.02 % (RMS), and noise alone gives 1.01 %."
+        "the error at calibration, 0.16 %, is not distinguishable from measurement noise: the "
+        "first errors have an RMS of 1.02 %, and noise alone would give 1.01 %."
     )
     assert np.expm1(limit.error) == pytest.approx(0.0016, abs=5e-5)
     assert limit.low == 0.0
@@ -123,7 +123,7 @@ def test_noise_known_of_some_series_stands_for_the_others():
     limit = doubling_threshold(panel([0.1, 0.1, 0.1], [0.02, np.nan, np.nan], [5, 0, 5]))
     assert limit.error == pytest.approx(math.sqrt(0.01 - 0.0004))
     assert limit.notes == (
-        "The noise of 2 of 3 series is unknown; for these, the noise of the other series is used.",
+        "The noise of 2 of 3 series is unknown; for these series, the noise of the others is used.",
     )
 
 
@@ -151,5 +151,5 @@ def test_bad_input():
         doubling_threshold(panel([]))
     data = panel([0.1, 0.2])
     bad = replace(data, error=np.array([0.1, 0.0, np.nan, 0.0]))
-    with pytest.raises(InputError, match="got nan in s1"):
+    with pytest.raises(InputError, match=r"got nan in the series s1\."):
         doubling_threshold(bad)

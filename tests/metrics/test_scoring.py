@@ -84,7 +84,7 @@ def test_weights_are_those_of_the_metric() -> None:
     pytest.importorskip("sklearn")
     weighted = score_of("mape", [1.1, 1.4], [1.0, 1.0], sample_weight=[3.0, 1.0])
     assert weighted == pytest.approx(-0.175)
-    with pytest.raises(InputError, match="kendall has no weights. Leave sample_weight out"):
+    with pytest.raises(InputError, match="kendall takes no weights. Leave sample_weight out"):
         score_of("kendall", [1.0, 2.0], [1.0, 3.0], sample_weight=[1.0, 1.0])
 
 

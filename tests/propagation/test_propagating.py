@@ -383,7 +383,7 @@ def test_kernels_that_are_predicted_to_take_no_time_are_counted():
     )
     for assumption in ("repeats", "unknown"):
         assert codes(outcome.of(assumption=assumption).caveats) == ["not-modelled"]
-        assert "9 kernels are predicted to take no time" in (
+        assert "9 kernels are predicted to take no time and counted as 0" in (
             outcome.of(assumption=assumption).caveats[0].message
         )
 
@@ -400,7 +400,7 @@ def test_runs_that_failed_altogether_are_named():
     found = propagate(kernels, errors=MODEL, correlation="repeats")
     assert found.runs == ("a",)
     assert codes(found.caveats) == ["lost-runs"]
-    assert "1 run without any predicted kernel (status), left out: b" in found.caveats[0].message
+    assert "1 run has no predicted kernel (status) and is left out: b" in found.caveats[0].message
 
 
 # --- bad input ---

@@ -372,7 +372,7 @@ class TestIcc:
         assert icc(terms) == pytest.approx({"matrix": expected})
 
     def test_matrix_of_one(self) -> None:
-        with pytest.raises(NotDefinedError, match="needs two terms"):
+        with pytest.raises(NotDefinedError, match="needs at least two terms"):
             icc(make([1.0], 0.1, matrix=np.eye(1)))
 
 

@@ -280,7 +280,7 @@ def test_what_cannot_be_validated(kernels, options, message) -> None:
 
 def test_a_row_that_is_not_there() -> None:
     found = validate(table(), errors=given_errors(0.1), correlation="independent")
-    with pytest.raises(InputError, match="no row for 'independent' at level 0.99"):
+    with pytest.raises(InputError, match=r"no row for assumption 'independent' at level 0\.99"):
         found.row("independent", 0.99)
 
 

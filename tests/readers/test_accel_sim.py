@@ -58,7 +58,7 @@ def test_statistics_of_each_kernel() -> None:
     assert times["build"].unique().to_list() == ["accelsim-commit-1"]
     assert times["instructions"].to_list() == [700.0, 700.0, 20.0, None]
     assert found.notes[0].startswith("Without -K, get_stats.py sums all launches")
-    assert found.notes[1].startswith("1 statistics")
+    assert found.notes[1] == "Statistics other than times, energies and powers are left out: 1."
 
 
 def test_statistics_of_whole_runs_with_configurations_as_rows() -> None:
@@ -77,7 +77,10 @@ RULE = "-" * 100 + ",\n"
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("gpu_tot_sim_cycle,\nAPPS,A,B\na--k,1\n", r"line 4: 1 values, but 2 columns"),
+        (
+            "gpu_tot_sim_cycle,\nAPPS,A,B\na--k,1\n",
+            r"line 4: 1 values, but the header has 2 columns\.",
+        ),
         ("gpu_tot_sim_cycle,\nAPPS,A\na--k,x\n", r"line 4: the value of a--k must be a number"),
         ("gpu_ipc,\nAPPS,A\na--k,x\n", r"line 4: the value of a--k must be a number"),
         ("L2_BW,\nAPPS,A\na--k,1\n", r"no predicted or measured value"),

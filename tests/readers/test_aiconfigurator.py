@@ -63,7 +63,9 @@ def test_a_doubtful_version_is_marked() -> None:
         ("2.27.3", "the table itself says 2.29.2", 1),
         ("2.27.3", "the table itself says 2.29.2", 2),
     ]
-    assert found.notes[1].startswith("2 rows are in the folder of one version")
+    assert found.notes[1].startswith(
+        "In 2 rows, the folder and the column 'version' state different versions"
+    )
 
 
 @pytest.mark.parametrize("column", ["nccl_version_from_path", "version_column"])

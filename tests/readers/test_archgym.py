@@ -30,7 +30,7 @@ def test_observations_with_their_designs() -> None:
 def test_observations_alone(tmp_path: Path) -> None:
     shutil.copy(FIXTURES / "good" / "observations_feasible.csv", tmp_path)
     found = read(tmp_path)
-    assert "identified only by their row" in found.notes[0]
+    assert "only the row number identifies a design" in found.notes[0]
     assert found.rows.columns[-1] == "design"
 
 
@@ -43,7 +43,7 @@ def test_another_file_beside_it_is_no_design(tmp_path: Path) -> None:
     path = tmp_path / "observations_feasible.csv"
     path.write_text("observation-1,observation-2\n1,2\n")
     path.with_name("actions_feasible.csv").write_text("a,b\n1,2\n")
-    assert "identified only by their row" in read(path).notes[0]
+    assert "only the row number identifies a design" in read(path).notes[0]
 
 
 @pytest.mark.shared

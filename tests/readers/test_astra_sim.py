@@ -204,9 +204,9 @@ def test_the_table_of_version_1() -> None:
         (
             ",12.500000,,,,,\n,large",
             "\n,large",
-            "line 4: a row without a run, or with fewer fields",
+            "line 4: this row has no run, or fewer fields",
         ),
-        ("fc2,small", "fc2,", "line 4: a row without a run, or with fewer fields"),
+        ("fc2,small", "fc2,", "line 4: this row has no run, or fewer fields than the header"),
         ("fc2,small,1.000000", "fc2,small,x", "line 4: fwd compute must be a number, got 'x'"),
     ],
 )

@@ -129,15 +129,17 @@ def test_experiments_are_pairs_of_means() -> None:
 
 def test_stated_errors_are_checked() -> None:
     found = blis.read(FIXTURES / "blis-experiments/percent")
-    assert found.notes == ("e2e_error_pct contradicts the values in 1 of 2 rows (line 3).",)
+    assert found.notes == (
+        "In 1 of 2 rows, e2e_error_pct contradicts the values (first lines: 3).",
+    )
 
 
 def test_experiments_that_were_not_finished() -> None:
     found = blis.read(FIXTURES / "blis-experiments/unfinished")
     assert found.rows.select("held_out", "status").rows() == [("tiny", None), ("tiny", "negative")]
     assert found.notes == (
-        "In 1 of 2 experiments, BLIS completed fewer requests than were measured: the means are of "
-        "different requests.",
+        "In 1 of 2 experiments, BLIS completed fewer requests than were measured, so simulated "
+        "and measured means are over different requests.",
     )
 
 
@@ -172,7 +174,7 @@ def test_the_summary_of_signed_errors_is_checked(tmp_path: Path) -> None:
     text = (FIXTURES / "blis-errors/good/errors.json").read_text()
     path = tmp_path / "errors.json"
     path.write_text(text.replace('"total_measurements": 3', '"total_measurements": 4'))
-    assert "The summary counts 4 errors, the file has 3." in blis.read(path).notes
+    assert "The summary counts 4 errors, but the file has 3." in blis.read(path).notes
 
 
 def test_unsigned_errors_are_refused() -> None:
@@ -196,8 +198,8 @@ def test_unsigned_errors_are_refused() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("blis-errors", "[]", "experiments must be an object"),
-        ("blis-errors", '{"experiments": []}', "experiments must be an object"),
+        ("blis-errors", "[]", r"experiments must be a JSON object\."),
+        ("blis-errors", '{"experiments": []}', r"experiments must be a JSON object\."),
         ("blis-errors", '{"experiments": {"a": 1}}', "experiment 'a' has no simulators"),
         ("blis-errors", '{"experiments": {"a": {"simulators": {"x": 1}}}}', "'a': x has no errors"),
         (
@@ -205,14 +207,14 @@ def test_unsigned_errors_are_refused() -> None:
             '{"experiments": {"a": {"simulators": {"x": {"e2e_p90_mpe": "1"}}}}}',
             "a: e2e_p90_mpe must be a number, got '?1",
         ),
-        ("blis-experiments", "a\n1\n", "no column of times"),
+        ("blis-experiments", "a\n1\n", "no column that errcomp reads times from"),
         ("blis-run", "a\n=== Simulation Metrics ===\n\nb\n", "no metrics below the title"),
         ("blis-run", "=== Simulation Metrics ===\n{\n", "line 2: the metrics are cut off"),
         ("blis-run", "=== Simulation Metrics ===\n{\n,\n}\n", "line 2: .*not valid JSON"),
         ("blis-run", "=== Simulation Metrics ===\ne2e_mean_ms : x\n", "e2e_mean_ms must be"),
         ("blis-run", _FILE % "null", "e2e_mean_ms must be a number, got 'None'"),
-        ("blis-run", "[" + _FILE % 1 + ", 1]", "a run must be an object, got 1"),
-        ("blis-run", _FILE % '1, "requests": [1]', "a request must be an object, got 1"),
+        ("blis-run", "[" + _FILE % 1 + ", 1]", r"a run must be a JSON object, got 1\."),
+        ("blis-run", _FILE % '1, "requests": [1]', "a request must be a JSON object, got 1"),
         ("blis-run", _FILE % '1, "requests": [{"ttft_ms": 1}]', "e2e_ms of request"),
         (
             "blis-run",
@@ -248,7 +250,7 @@ def test_the_samples(shared_data: Path) -> None:
         "round2_lowo_per_step_results.csv",
         "round2_regime_ridge_results.csv",
     }
-    assert all("cannot be read" in reason for name, reason in skipped.items() if name[-2:] != "md")
+    assert all("does not read" in reason for name, reason in skipped.items() if name[-2:] != "md")
     counts = dict(found.rows["file"].value_counts().rows())
     assert counts["round1_step_predictions.sample130_per_experiment.csv"] == 2080
     assert counts["round3_trace_replay_results.csv"] == 30
@@ -261,7 +263,7 @@ def test_the_samples(shared_data: Path) -> None:
 def test_the_sample_of_errors_is_smaller_than_its_summary_says(shared_data: Path) -> None:
     path = shared_data / "tools" / "blis" / "baseline_errors_vidur_aic_llmopt_roofline.json"
     found = blis.read(path)
-    assert "The summary counts 190 errors, the file has 150." in found.notes
+    assert "The summary counts 190 errors, but the file has 150." in found.notes
     assert dict(found.rows["tool"].value_counts().rows()) == {
         "blis-roofline": 91,
         "vidur": 14,

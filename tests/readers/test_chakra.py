@@ -81,7 +81,7 @@ def test_nodes_as_rows() -> None:
     )
     assert found.rows["status"].to_list() == [None] * 5 + ["no duration in the trace"]
     assert [(one.reason, one.n) for one in found.dropped] == [("metadata nodes", 1)]
-    assert found.notes == ("1 nodes that others depend on are not in the trace.",)
+    assert found.notes == ("The trace lacks 1 node that other nodes depend on.",)
 
 
 def test_the_graph_is_a_document_of_propagation() -> None:
@@ -173,13 +173,13 @@ def test_damage_is_named(tmp_path: Path) -> None:
     content = (TRACES / "good" / "trace.0.et").read_bytes()
     path = tmp_path / "trace.0.et"
     path.write_bytes(content[:-3])
-    with pytest.raises(InputError, match=r"cut off \(byte \d+: a message of .* after 6 nodes\)"):
+    with pytest.raises(InputError, match=r"cut off \(byte \d+: a message .* after 6 nodes\)"):
         read(path)
     path.write_bytes(content + content[len(META) :])
     with pytest.raises(InputError, match="two nodes have the same id"):
         read(path)
     path.write_bytes(META)
-    with pytest.raises(InputError, match="no node in this trace"):
+    with pytest.raises(InputError, match="this trace has no nodes"):
         read(path)
 
 
@@ -238,7 +238,7 @@ def test_a_newer_schema() -> None:
         ("[3]", "Expected `object`"),
         ('[{"name": "a"}]', "missing required field `id`"),
         ('[{"id": 1, "name": "a"}', "cut off"),
-        ("[]", "no operator in this trace"),
+        ("[]", "this trace has no operators"),
     ],
 )
 def test_other_json_is_refused(tmp_path: Path, nodes: str, message: str) -> None:

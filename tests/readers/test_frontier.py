@@ -73,7 +73,7 @@ def test_what_both_write_alike_is_told_by_the_files_beside(what: str) -> None:
 
 def test_a_dry_run_is_named() -> None:
     found = frontier.read(FIXTURES / "frontier-requests/dummy")
-    assert "A dry run of the simulator (1 ms for every operator)" in found.notes[0]
+    assert "a dry run of the simulator (1 ms for every operator):" in found.notes[0]
     found = frontier.read(FIXTURES / "frontier-operators/dummy")
     assert "all compute operators take 24 ms" in found.notes[0]
 
@@ -138,7 +138,7 @@ def test_the_ledger_adds_up() -> None:
     ]
     assert not found.notes
     apart = frontier.read(FIXTURES / "frontier-ledger/apart")
-    assert apart.notes == ("In 1 stages, the components do not sum to the total of the stage.",)
+    assert apart.notes == ("Stages in which the components do not sum to the total: 1.",)
 
 
 def test_profiles() -> None:
@@ -161,19 +161,23 @@ def test_files_without_times_are_named() -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("frontier-summary", "[]", "must be an object"),
+        ("frontier-summary", "[]", r"must be a JSON object\."),
         ("frontier-summary", '{"throughput_metrics": 3}', "no predicted or measured value"),
-        ("frontier-operators", "[1]\n", "line 1: must be an object"),
+        ("frontier-operators", "[1]\n", "line 1: a record must be a JSON object,"),
         ("frontier-operators", '{"meta": {}}\n', "no predicted or measured value"),
-        ("frontier-ledger", '{"execution_time": []}\n', "line 1: no execution_time"),
-        ("frontier-ledger", "3\n", "line 1: no execution_time"),
+        (
+            "frontier-ledger",
+            '{"execution_time": []}\n',
+            "line 1: this record has no execution_time",
+        ),
+        ("frontier-ledger", "3\n", "line 1: this record has no execution_time"),
         (
             "frontier-profile",
             "a,b\n1,2\n",
-            "no column of times. Expected any known one; found a, b",
+            r"no column that errcomp reads times from\. Columns found: a, b\.",
         ),
         ("frontier-trace", "[]", "traceEvents must be a list"),
-        ("frontier-batches", "a\n1\n", "missing column 'Batch Id'"),
+        ("frontier-batches", "a\n1\n", "missing columns 'Batch Id', 'batch_execution_time'"),
     ],
 )
 def test_other_shapes_are_refused(name: str, text: str, message: str, tmp_path: Path) -> None:

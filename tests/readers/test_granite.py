@@ -70,7 +70,7 @@ HEAD = "basic_blocks { basic_block { } inverse_throughputs { "
         ('source: "x" ', r"the text proto ends within a message"),
         ("source: ] } }", r"expected a value, got '\]'"),
         ("7: 1 } }", r"expected the name of a field, got '7'"),
-        ("\n% } }", r"line 2: not a text proto at '% "),
+        ("\n% } }", "line 2: not valid text proto: '% "),
         ("inverse_throughput_cycles: abc } }", r"of block 1 must be a number, got 'abc'"),
         ("a { " * 60, r"nested too deeply"),
     ],

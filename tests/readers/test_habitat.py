@@ -40,12 +40,14 @@ def test_without_the_name_the_first_device_is_the_origin(tmp_path: Path) -> None
         ("T4", None, 2.5),
         ("V100", 1.5, None),
     ]
-    assert found.notes == ("T4, the first device, is assumed to be the device that was measured.",)
+    assert found.notes == (
+        "T4, the first device in the file, is assumed to be the measured device.",
+    )
 
 
 def test_a_name_that_contradicts_the_content(tmp_path: Path) -> None:
     path = text_of(tmp_path, "device,run_time_ms\nT4,2.5\n", "dcgan+64-P100-e2e.csv")
-    with pytest.raises(InputError, match="its name says that 'P100' was measured"):
+    with pytest.raises(InputError, match="name says that 'P100' was measured,"):
         habitat.read(path)
 
 
@@ -60,7 +62,7 @@ def test_breakdowns() -> None:
 
 def test_a_breakdown_must_say_of_which_gpu_it_is(tmp_path: Path) -> None:
     path = text_of(tmp_path, "operation,run_time_ms\nconv2d,2.5\n")
-    with pytest.raises(InputError, match="name nor its content says which GPU"):
+    with pytest.raises(InputError, match="name nor the content of the file says which GPU"):
         habitat.read(path)
 
 

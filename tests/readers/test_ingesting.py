@@ -96,9 +96,11 @@ def test_files_read_along_with_another(tmp_path: Path) -> None:
     found = ingest(tmp_path, among=[form(), along])
     assert (found.files, found.notes) == (("a",), ("Read along.",))
     assert (found.skipped, found.along) == ((), ("x.cfg",))
-    assert found.report.splitlines()[-1] == "files without values of their own: x.cfg"
+    assert found.report.splitlines()[-1] == "files that only add settings or names: x.cfg"
     (tmp_path / "a").unlink()
-    with pytest.raises(InputError, match=r"x\.cfg: belongs to files of x-log, which are missing"):
+    with pytest.raises(
+        InputError, match=r"x\.cfg: is read only with a file of the format x-log, which is missing"
+    ):
         ingest(tmp_path, among=[form(), along])
     with pytest.raises(InputError, match="is read together with x-log"):
         ingest(tmp_path / "x.cfg", among=[along])
@@ -106,9 +108,11 @@ def test_files_read_along_with_another(tmp_path: Path) -> None:
 
 def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
     path = write(tmp_path, a="X") / "a"
-    with pytest.raises(InputError, match=r"is log of X, which cannot be read. It holds no times."):
+    with pytest.raises(
+        InputError, match=r"log of X, which errcomp does not read\. It holds no times\."
+    ):
         ingest(path, among=[form(read=None, limits="It holds no times.", gives="neither")])
-    with pytest.raises(InputError, match=r"may be x-log, y-log. Give the format"):
+    with pytest.raises(InputError, match=r"may be x-log or y-log\. Give the format:"):
         ingest(path, among=[form(), form("y-log")])
 
     def deep(source: Source) -> Output:
@@ -217,10 +221,10 @@ def test_packages_add_readers(uncached: pytest.MonkeyPatch, tmp_path: Path) -> N
     ("given", "message"),
     [
         (ImportError("no module"), r"'other' of package:FORMATS cannot be loaded \(no module\)"),
-        ([1], r"gives a int, which is not a format"),
+        ([1], "gives a int, which either is not a format or has the name of another format"),
         (
             [form("astra-sim-log")],
-            r"gives 'astra-sim-log', which is not a format, or has a name that is already used",
+            "gives 'astra-sim-log', which either is not a format or has the name of another format",
         ),
     ],
 )

@@ -81,7 +81,9 @@ def test_packed_and_beside_the_other_file(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(GOOD.read_bytes()))
     assert len(jax.read(path).rows) == 4
     shutil.copy(FIXTURES / "jax-xplane" / "good" / "host.xplane.pb", tmp_path / "host.xplane.pb")
-    with pytest.raises(InputError, match=r"the events of host\.xplane\.pb.*Give that"):
+    with pytest.raises(
+        InputError, match=r"the events of host\.xplane\.pb.*Give host\.xplane\.pb\."
+    ):
         jax.read(path)
     found = jax.read(tmp_path)
     assert found.formats == ("jax-xplane",)
@@ -94,7 +96,7 @@ def test_a_note_where_events_may_be_missing(
     path = written(tmp_path, KERNEL, {**KERNEL, "ts": 8})
     assert not any("leaves out" in note for note in jax.read(path).notes)
     monkeypatch.setattr(_jax_trace, "_MOST_EVENTS", 2)
-    assert jax.read(path).notes[0].startswith("2 events: the profiler drops events")
+    assert jax.read(path).notes[0].startswith("The trace has 2 events: the profiler drops events")
 
 
 @pytest.mark.parametrize(

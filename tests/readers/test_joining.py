@@ -32,7 +32,7 @@ def test_keys_are_compared_as_numbers_or_text() -> None:
     ]
     assert (found.without_measurement, found.without_prediction) == (("32/c",), ("64/c",))
     assert found.lines() == [
-        "joined 2 of 3 predictions and 3 measurements",
+        "joined 2 pairs from 3 predictions and 3 measurements",
         "1 prediction without a measurement: 32/c",
         "1 measurement without a prediction: 64/c",
     ]
@@ -58,7 +58,9 @@ def test_ambiguous_keys_are_left_out_and_counted() -> None:
         {"k": ["a", "b", "b"], "predicted": [1, 2, 3]},
         {"k": ["a", "b", "c", "c"], "measured": [1, 2, 3, 4]},
     )
-    with pytest.raises(InputError, match=r"only 1 of 3 rows find a match, fewer than 90%.*b, c"):
+    with pytest.raises(
+        InputError, match="only 1 of 3 rows find a match, less than the required 90%:.*b, c"
+    ):
         join(**sides, on=["k"])
     found = join(**sides, on=["k"], least=0.3)
     assert found.ambiguous == ("b", "c")
@@ -113,9 +115,9 @@ def counted(predicted: Columns, measured: Columns, **more: Any) -> tuple[str, ..
 def test_rows_that_only_their_number_joins() -> None:
     (note,) = counted({"device": "A100", "model": "m"}, {"device": "H100", "model": "m"})
     assert note == (
-        "the rows were joined by request alone, which only numbers the rows of each side, and they "
-        "differ in device (A100 and H100) in 3 of 3 pairs. Even two unrelated runs would "
-        "match in this way: join on these columns as well (--on)."
+        "the rows were joined by request alone, which only numbers the rows of each table, and "
+        "the joined rows differ in device (A100 and H100) in 3 of 3 pairs. Even two unrelated "
+        "runs would match in this way: join on these columns as well (--on)."
     )
     (note,) = counted({"batch": [1, 2, 3]}, {"batch": ["3", "2", "7"]})
     assert "batch (1 and 7) in 1 of 3 pairs" in note

@@ -36,7 +36,7 @@ def test_simulated_requests_are_in_nanoseconds() -> None:
     other = found.rows.filter(pl.col("request") == 0)
     assert other["quantity"].to_list() == ["time", "ttft", "queueing delay"]
     assert [(one.n, one.reason) for one in found.dropped] == [
-        (1, "tpot of a single output token, which is undefined")
+        (1, "tpot of requests with one output token, which is undefined")
     ]
 
 
@@ -81,7 +81,7 @@ def test_measured_requests_begin_in_the_queue_where_clocks_differ() -> None:
     }
     keys = rows.select("tool", "model", "version", "device", "unit").unique().rows()
     assert keys == [("vLLM", "example/tiny-8b", "0.19.0", "GPU 9", "s")]
-    assert "arrival_time of 3 requests is not from the clock" in found.notes[0]
+    assert "3 requests, arrival_time is from another clock than the" in found.notes[0]
     assert [one.n for one in found.dropped] == [2]
     failed = found.rows.filter(pl.col("request") == 2)
     assert failed.select("quantity", "status").rows() == [
@@ -102,8 +102,8 @@ def test_one_clock_begins_at_the_arrival() -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("[]", "line 1: must be an object with a request_id"),
-        ("{}", "line 1: must be an object with a request_id"),
+        ("[]", r"line 1: a record must be a JSON object with a request_id\."),
+        ("{}", r"line 1: a record must be a JSON object with a request_id\."),
         ('{"request_id": 1, "queued_ts": "x"}', "line 1: queued_ts must be a time in s, got 'x'"),
         ('{"request_id": 1', "line 1: not valid JSON"),
     ],
@@ -168,7 +168,9 @@ def test_the_summary_is_pairs_and_its_differences_are_checked() -> None:
     assert found.of(quantity="ttft").pairs.n == 2
     assert not found.notes
     other = llmservingsim.read(FIXTURES / "llmservingsim-summary/wrong_difference")
-    assert other.notes == ("The stated difference contradicts the values: TTFT Mean.",)
+    assert other.notes == (
+        "The differences that the file states contradict its values: TTFT Mean.",
+    )
 
 
 def test_a_summary_of_nothing(tmp_path: Path) -> None:
@@ -184,7 +186,7 @@ def test_tables_with_both_sides() -> None:
     found = llmservingsim.read(FIXTURES / "llmservingsim-pairs/good")
     assert found.of(quantity="time").pairs.n == 2
     assert found.of(quantity="tpot").rows["request"].to_list() == [0]
-    assert found.notes == ("1 requests have different output lengths in the simulation.",)
+    assert found.notes == ("Requests with a simulated output length unlike the measured one: 1.",)
 
 
 def test_the_history_has_versions() -> None:

@@ -98,15 +98,15 @@ def test_files_of_one_capture_are_said() -> None:
     # Rounded, in another unit, and without one kernel.
     sums = capture("run/sum.csv", "x-tables", ("mm", 2, 0.0030001), unit="ms")
     note = (
-        "run/a.sqlite, run/trace.csv, run/sum.csv hold the same kernels with the same times, like "
-        "exports of one capture: loaded together, they count each kernel more than once. Keep one: "
-        "--where file=run/a.sqlite."
+        "run/a.sqlite, run/trace.csv, run/sum.csv hold the same kernels with the same times, so "
+        "they are probably exports of one profile. Together, they count each kernel more than "
+        "once. Keep one: --where file=run/a.sqlite."
     )
     assert same_captures([export, trace, sums]) == (note,)
     others = [capture(f"more/{form}", form, *SUMS) for form in ("x-export", "x-tables")]
     (both,) = same_captures([export, trace, *others])
     assert both.startswith("run/a.sqlite, run/trace.csv hold")
-    assert "like exports of one capture (here and in 1 more folder): loaded together" in both
+    assert "exports of one profile (here and in 1 more folder). Together, they count" in both
 
 
 @pytest.mark.parametrize(

@@ -145,7 +145,8 @@ def test_inference_over_rounds_is_a_history() -> None:
     assert history.versions == ("v2.0", "v2.1")
     assert len(history.series_names) == 1
     assert found.rows["stack_cuda"].to_list()[0] == "11.6"
-    assert [note.split()[0] for note in found.notes] == ["In", "1"]
+    assert [note.split()[0] for note in found.notes] == ["In", "Results"]
+    assert found.notes[1].endswith("which are not new measurements: 1.")
 
 
 def test_training_over_rounds() -> None:

@@ -38,7 +38,9 @@ def test_times_and_bandwidths_of_both_placements() -> None:
         (2, 2, "NVIDIA Made Up", "22706")
     ]
     assert found.of(quantity="bus bandwidth").rows["unit"].unique().to_list() == ["GB/s"]
-    assert [one.reason for one in found.dropped] == ["placement that the test did not run"]
+    assert [one.reason for one in found.dropped] == [
+        "in-place or out-of-place operation that the test did not run"
+    ]
     assert found.notes == ()
 
 
@@ -51,7 +53,7 @@ def test_old_columns_with_the_tags_of_a_launcher() -> None:
     assert rows["measured"].null_count() == 6
     assert rows["status"].unique().to_list() == ["3 values of the run are out of bounds"]
     assert rows["nodes"].unique().to_list() == [1]
-    assert found.notes == ("3 values were out of bounds: the test failed.",)
+    assert found.notes == ("The test failed: it found 3 out-of-bounds values.",)
 
 
 @pytest.mark.parametrize(

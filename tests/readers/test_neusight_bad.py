@@ -191,7 +191,7 @@ def test_measured_operators_are_checked_too(artifact: Artifact) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("", "line 1: missing column device"),
+        ("", "line 1: missing columns device, model_name"),
         ("device,model_name,mode,seqlen,batch,option\n", "it has no rows"),
         ("device,model_name,mode,seqlen,batch,option\na,b,c,1,1,\n", "line 2: unknown mode 'c'"),
     ],

@@ -163,7 +163,7 @@ def test_ranges_are_runs() -> None:
         ("step #2", "time", 690.0, 3000, 2),
         ("step #2", "host time", 400.0, 2500, 2),
     ]
-    assert "first GPU work to the end of the last" in found.notes[0]
+    assert "first GPU work to the end of its last; its host time is the" in found.notes[0]
     assert (
         found.of(run=["step #1", "step #2"]).kernels.run_measured.tolist() == [800] * 3 + [690] * 2
     )
@@ -291,7 +291,7 @@ def test_exports_without_work_of_a_gpu(tmp_path: Path) -> None:
         del content[f"CUPTI_ACTIVITY_KIND_{kind}"]
     with pytest.raises(InputError, match=r"no table of kernels or copies.*--trace cuda"):
         nsys.read(database(tmp_path / "x.sqlite", content))
-    with pytest.raises(InputError, match=r"table CUPTI_ACTIVITY_KIND_KERNEL has no column end"):
+    with pytest.raises(InputError, match=r"table CUPTI_ACTIVITY_KIND_KERNEL has no column end\."):
         nsys.read(
             database(tmp_path / "x.sqlite", without(tables(), "CUPTI_ACTIVITY_KIND_KERNEL", "end"))
         )
@@ -327,7 +327,11 @@ def test_packed_and_damaged_exports_are_refused(tmp_path: Path) -> None:
     damaged = tmp_path / "report.sqlite"
     content = EXPORT.read_bytes()
     damaged.write_bytes(content[:1024] + b"\xa5" * 1024 + content[2048:])
-    with pytest.raises(InputError, match=r"SQLite cannot read it \(.*export it again"):
+    with pytest.raises(
+        InputError,
+        match=r"SQLite cannot read this file \(database disk image is malformed\)\. It.*export it "
+        "again",
+    ):
         nsys.FORMATS[0].read(Source(damaged))
 
 
@@ -387,7 +391,7 @@ def test_what_nsys_prints() -> None:
         ("void gemm<float>(const float *, 'x')", 1200, 1000.0, 2500.0),
         ("add", 1, 1234567.0, 1234567.0),
     ]
-    assert found.notes == ("2 of 3 tables are left out: they are about the host",)
+    assert found.notes == ("Tables that are about the host are left out: 2 of 3.",)
 
 
 def test_numbers_in_other_languages() -> None:
@@ -410,7 +414,7 @@ def test_a_trace_is_preferred_to_its_sum(tmp_path: Path) -> None:
     found = nsys.read(path)
     assert len(found.rows) == 4
     assert found.notes == (
-        "1 of 2 tables are left out: they are about the host or summarise the trace",
+        "Tables that are about the host or summarise the trace are left out: 1 of 2.",
     )
 
 
@@ -467,7 +471,7 @@ def test_tables_about_the_host_are_refused(header: str, tmp_path: Path) -> None:
     path = tmp_path / "x.csv"
     path.write_text(header + "\n" + ",".join("1" for _ in header.split(",")) + "\n")
     assert formats_of(path) == ["nsys-host-stats"]
-    with pytest.raises(InputError, match=r"cannot be read.*Give cuda_gpu_trace"):
+    with pytest.raises(InputError, match=r"does not read.*Give cuda_gpu_trace"):
         nsys.read(path)
 
 
@@ -496,7 +500,7 @@ def test_tables_in_boxes_json_and_tsv() -> None:
         ("scale(float *, int | long)", 4, 750000.0, "ns", 700000.0),
         ("shift<a>(int *)", 2, 500000.0, "ns", 400000.0),
     ]
-    assert found.notes == ("1 of 2 tables are left out: they are about the host",)
+    assert found.notes == ("Tables that are about the host are left out: 1 of 2.",)
     found = nsys.read(TABLES / "json")
     assert found.rows.select("kernel", "measured", "start", "grid", "stream", "size").rows() == [
         ("void scale<float, 2>(float *)", 30.0, 100.0, "2x1x1", "7", None),
@@ -540,7 +544,7 @@ def test_work_that_several_tables_list_is_read_once(tmp_path: Path) -> None:
     found = nsys.read(path)
     assert sorted(found.rows.select("kernel", "measured").rows()) == [("[c]", 8.0), ("k", 15.0)]
     assert found.notes == (
-        "Tables that list the same work as others are left out: all, by launch, by range",
+        "Tables that list the same work as others are left out: all, by launch, by range.",
     )
     path.write_text(tables["copies"] + "\n" + tables["all"])
     assert nsys.read(path).rows["kernel"].to_list() == ["k", "[c]"]

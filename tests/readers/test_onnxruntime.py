@@ -103,7 +103,7 @@ def test_without_runs() -> None:
 def test_a_session_that_was_killed() -> None:
     found = onnxruntime.read(PROFILE / "killed")
     assert found.notes[0] == "The file is cut off after 11 events: the session may not have ended."
-    assert found.notes[2] == "2 nodes are in no run, or in several runs at once."
+    assert found.notes[2] == "Events of nodes in no run, or in several runs at once: 2."
     nodes = found.of(level="kernel").rows
     assert nodes["run"].to_list() == ["run 1"] * 4 + ["outside of runs"] * 2
 

@@ -92,7 +92,9 @@ def test_kernels_know_the_time_of_their_run() -> None:
     assert kernels.totals().run_measured[0] == 500.0
     runs = found.runs
     assert (runs.unit, runs.run.tolist(), runs.measured.tolist()) == ("ms", ["1"], [0.5])
-    with pytest.raises(InputError, match=r"no time of a model. Available: time of a kernel"):
+    with pytest.raises(
+        InputError, match=r"no row holds the time of a model\. Available: time of a kernel\."
+    ):
         _ = found.of(level="kernel").runs
 
 
@@ -115,8 +117,8 @@ def test_the_report_counts() -> None:
     found = output("a.log", "x-log", rows, dropped=[Dropped("warm-up", 1, (1,))], notes=["Slow."])
     assert found.report.splitlines() == [
         "read a.log (x-log): 2 rows, 1 predicted",
-        "1 rows with a missing value: crashed",
-        "1 rows left out: warm-up",
+        "1 row without a value: crashed",
+        "1 row left out: warm-up",
         "note: Slow.",
     ]
 
@@ -124,7 +126,9 @@ def test_the_report_counts() -> None:
 def test_values_that_all_failed_say_why() -> None:
     row = {"tool": "x", "level": "model", "quantity": "time", "unit": "s", "run": "a"}
     found = output("a.log", "x", [{**row, "predicted": None, "status": "stopped"}])
-    with pytest.raises(InputError, match=r"^a\.log: no time of a model has a value \(stopped\)\.$"):
+    with pytest.raises(
+        InputError, match=r"^a\.log: every time of a model lacks a value \(stopped\)\.$"
+    ):
         _ = found.runs
     with pytest.raises(InputError, match=r"^a\.log: no row has a value \(stopped\)\.$"):
         _ = found.pairs

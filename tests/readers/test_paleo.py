@@ -81,5 +81,5 @@ def test_a_time_that_is_no_number(tmp_path: Path) -> None:
 
 
 def test_a_network_is_refused() -> None:
-    with pytest.raises(InputError, match="holds layers and their shapes, no times"):
+    with pytest.raises(InputError, match=r"holds layers and their shapes, but no times\."):
         fixture("paleo-network")

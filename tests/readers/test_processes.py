@@ -147,7 +147,7 @@ def test_a_process_that_is_ended(
     tmp_path: Path, stand_in: list[_processes._Child], kind: str, message: str
 ) -> None:
     # The others are read: here the stand-in answers that each is skipped.
-    message = rf"a: A; b: the process that read it was killed \({message}\)\. Load .*; c: C$"
+    message = rf"a: A; b: the process that was reading it was killed \({message}\)\. Load .*; c: C$"
     with pytest.raises(InputError, match=message):
         ingest(folder(tmp_path, a="A", b=kind, c="C"))
     assert [child.process.returncode is None for child in stand_in] == [False, False]

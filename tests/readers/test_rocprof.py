@@ -351,7 +351,9 @@ def test_databases_of_several_processes_and_without_names(tmp_path: Path) -> Non
     with pytest.raises(InputError, match="no kernel ran"):
         rocprof.read(database(tmp_path / "x.db", content))
     content["rocpd_kernel_dispatch_00a1"] = (("start", "end"), [])
-    with pytest.raises(InputError, match="no start, end and kernel_id"):
+    with pytest.raises(
+        InputError, match=r"lacks at least one of the columns start, end and kernel_id\."
+    ):
         rocprof.read(database(tmp_path / "x.db", content))
 
 
@@ -409,7 +411,7 @@ def test_a_chrome_trace() -> None:
         (name, name, 31350.0, "ns", 9005001, "1", "3"),
         ("CopyHostToDevice", "memcpy", 12500.0, "ns", 8000000, None, "0"),
     ]
-    assert [(one.reason, one.n) for one in found.dropped] == [("calls of the host", 1)]
+    assert [(one.reason, one.n) for one in found.dropped] == [("calls on the host", 1)]
 
 
 @pytest.mark.parametrize(
@@ -417,7 +419,7 @@ def test_a_chrome_trace() -> None:
     [
         ('"EndNs":"9036351"', '"EndNs":"9005000"', "events without times"),
         ('"EndNs":"9036351"', '"EndNs":"soon"', "events without times"),
-        ('"GPU1"', '"CPU"', "calls of the host"),
+        ('"GPU1"', '"CPU"', "calls on the host"),
     ],
 )
 def test_chrome_events_that_cannot_be_used(
@@ -489,5 +491,5 @@ def test_a_database_with_other_columns_is_refused(tmp_path: Path) -> None:
         base.execute('CREATE TABLE rocpd_op (id INTEGER, start INTEGER, "end" INTEGER)')
         base.execute("CREATE TABLE rocpd_string (id INTEGER, string TEXT)")
         base.commit()
-    with pytest.raises(InputError, match="lack the columns of rocmProfileData"):
+    with pytest.raises(InputError, match="lack columns that rocmProfileData writes"):
         rocprof.read(path)

@@ -44,7 +44,7 @@ def test_cycles_of_version_3() -> None:
     }
     reasons = {one.name: one.reason for one in found.skipped}
     assert "sizes of filters" in reasons["SPARSE_REPORT.csv"]
-    assert "Describes the layers" in reasons["net.csv"]
+    assert "describes the layers" in reasons["net.csv"]
 
 
 def test_a_report_read_as_another_says_what_it_lacks() -> None:

@@ -80,7 +80,11 @@ def read_text(tmp_path: Path, name: str, content: str) -> None:
     [
         ("sparseloop-truth", "L01.txt:CYC: 5\nL02.t\n", "line 2: 'L02.t' differs in form"),
         ("sparseloop-truth", "L01.txt:CYC: 5\nL02.txt:CYC: x\n", "line 2: the cycles must be"),
-        ("sparseloop-ratios", '"L01","L02"\n"1.0","1.0"\n', "got 1 rows"),
+        (
+            "sparseloop-ratios",
+            '"L01","L02"\n"1.0","1.0"\n',
+            "expected two rows, ground truth and ratios, got 1",
+        ),
         ("sparseloop-densities", "1.0:\n  1.0: many\n", "expected cycles by density"),
         ("sparseloop-densities", "5.0:\n  1.0: 3\n", "expected cycles by density"),
         ("sparseloop-densities", "- 1\n", "no predicted or measured value"),

@@ -41,7 +41,7 @@ def test_a_view_that_never_ends_is_refused(export: Path) -> None:
         f"CREATE VIEW {kernels} AS {ENDLESS} SELECT zz.* FROM zz, q",
     )
     began = time.monotonic()
-    with pytest.raises(InputError, match=f"{kernels} is a view, where the profiler writes a table"):
+    with pytest.raises(InputError, match=f"{kernels} is a view, but the profiler writes a table"):
         nsys.read(export)
     assert time.monotonic() - began < 20
 
@@ -55,7 +55,7 @@ def test_other_views_are_never_run(export: Path) -> None:
     with sqlite.opened(source) as database:
         assert sqlite.select(database, "no_table", ["start"]) == ([], [])
     with (
-        pytest.raises(InputError, match="rocpd_kernel_dispatch is a view, where the profiler"),
+        pytest.raises(InputError, match=r"\(rocpd_kernel_dispatch is a view, but the profiler"),
         sqlite.opened(source) as database,
     ):
         sqlite.select(database, "rocpd_kernel_dispatch", ["start"])
@@ -68,7 +68,7 @@ def test_a_view_instead_of_any_table_that_is_read_is_refused(export: Path, table
         f"DROP TABLE IF EXISTS {table}",
         f"CREATE VIEW {table} AS {ENDLESS} SELECT n AS start FROM q",
     )
-    with pytest.raises(InputError, match=f"{table} is a view, where the profiler writes a table"):
+    with pytest.raises(InputError, match=f"{table} is a view, but the profiler writes a table"):
         nsys.read(export)
 
 
@@ -87,7 +87,7 @@ def test_a_view_instead_of_a_table_of_rocprofv3_is_refused(tmp_path: Path, table
         # There is a second process, so that the file is still known as what it is.
         "CREATE TABLE rocpd_kernel_dispatch_00b2 (start)",
     )
-    with pytest.raises(InputError, match=f"{name} is a view, where the profiler writes a table"):
+    with pytest.raises(InputError, match=f"{name} is a view, but the profiler writes a table"):
         rocprof.read(path)
 
 
@@ -103,7 +103,9 @@ def test_a_view_instead_of_a_table_of_rocprofv3_is_refused(tmp_path: Path, table
 )
 def test_what_is_not_a_plain_query_is_denied(export: Path, statement: str) -> None:
     with (
-        pytest.raises(InputError, match=r"SQLite cannot read it \((not authorized|.*prohibited)"),
+        pytest.raises(
+            InputError, match=r"SQLite cannot read this file \((not authorized|.*prohibited)"
+        ),
         sqlite.opened(Source(export)) as database,
     ):
         database.execute(statement)
@@ -113,7 +115,7 @@ def test_a_query_has_a_budget(export: Path, monkeypatch: pytest.MonkeyPatch) -> 
     execute(export, "CREATE TABLE t (a)", f"INSERT INTO t {ENDLESS} SELECT n FROM q LIMIT 2000")
     monkeypatch.setattr(sqlite, "_LEAST", 1_000_000)
     with (
-        pytest.raises(InputError, match="takes more steps to read it than a file of its size"),
+        pytest.raises(InputError, match="takes more steps to read this file than its size"),
         sqlite.opened(Source(export)) as database,
     ):
         database.execute("SELECT x.a FROM t AS x, t AS y, t AS z").fetchall()
@@ -155,7 +157,7 @@ def test_rows_in_a_log_are_not_left_out(export: Path, tmp_path: Path) -> None:
         for end in ("", "-wal"):
             shutil.copy(f"{export}{end}", f"{live}{end}")
     with pytest.raises(
-        InputError, match=r"live\.sqlite-wal beside it holds rows .* wal_checkpoint"
+        InputError, match=r"live\.sqlite-wal in the same folder holds rows .* wal_checkpoint"
     ):
         nsys.read(live)
     n = len(nsys.read(export).rows)
@@ -176,7 +178,8 @@ def test_a_database_that_was_being_written_is_refused(export: Path, tmp_path: Pa
             shutil.copy(f"{export}{end}", f"{live}{end}")
         database.execute("ROLLBACK")
     with pytest.raises(
-        InputError, match=r"live\.sqlite-journal beside it shows that the database was being"
+        InputError,
+        match=r"live\.sqlite-journal in the same folder shows that a write to the database",
     ):
         nsys.read(live)
     execute(live, "PRAGMA user_version")

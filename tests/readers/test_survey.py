@@ -122,7 +122,7 @@ def test_timeloop_summary(tools):
         (
             "vidur/vllm/request_metrics.csv",
             "a,b\n1,2\n",
-            "not recognised as the output of a known tool",
+            r"not recognised as request_metrics\.csv; it begins with 'a,b'",
         ),
         ("vidur/vllm/request_metrics.csv", "", "the file is empty"),
         (

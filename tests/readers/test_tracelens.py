@@ -139,7 +139,7 @@ def test_collectives() -> None:
 
 @pytest.mark.parametrize("kind", ["categories", "short-kernels"])
 def test_sums_are_refused(kind: str) -> None:
-    with pytest.raises(InputError, match=r"cannot be read\. Holds .* Give "):
+    with pytest.raises(InputError, match=r"errcomp does not read\. The file holds .* Give "):
         rows(kind)
 
 

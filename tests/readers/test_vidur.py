@@ -176,18 +176,18 @@ def test_figures_and_events_are_named_and_not_read() -> None:
     assert names(folder / "plots" / "request_e2e_time.csv") == ["vidur-plots"]
     assert names(folder / "plots" / "batch_size.csv") == ["vidur-plots"]
     assert names(folder / "event_trace.json") == ["vidur-events"]
-    with pytest.raises(InputError, match=r"cannot be read. Holds the points of a figure"):
+    with pytest.raises(InputError, match=r"does not read\. The file holds the points of a plot"):
         vidur.read(folder / "plots" / "batch_size.csv")
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("cdf,input_layernorm,replica\n0.0,0.004,0\n", "Holds the points of a figure"),
-        ("Time (sec),Memory Usage (%),replica\n0.7,0.1,0\n", "Holds the points of a figure"),
+        ("cdf,input_layernorm,replica\n0.0,0.004,0\n", "The file holds the points of a plot"),
+        ("Time (sec),Memory Usage (%),replica\n0.7,0.1,0\n", "The file holds the points of a plot"),
         (
             "Request Id,request_num_tokens,request_arrived_at,replica\n0,7770,0.18,0\n",
-            "no request finished\\) of VIDUR, which cannot be read. Has no times",
+            "no request finished\\) of VIDUR, which errcomp does not read. The file has no times",
         ),
     ],
 )

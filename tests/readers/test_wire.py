@@ -70,7 +70,7 @@ def test_any_bytes_give_fields_or_a_value_error(data: bytes) -> None:
         (b"\x08", "byte 1: a number is cut off"),
         (b"\x08\xff", "byte 1: a number is cut off"),
         (b"\x08\x01\x88", "byte 2: a number is cut off"),
-        (b"\x12\x05abc", "byte 0: a field of 5 bytes, but only 3 are left"),
+        (b"\x12\x05abc", "byte 0: a field has 5 bytes, but only 3 are left"),
         (b"\x09\x00\x00", "byte 0: a number is cut off"),
         (b"\x0d\x00\x00", "byte 0: a number is cut off"),
         (b"\x0b", "byte 0: a field is a group"),
@@ -78,8 +78,8 @@ def test_any_bytes_give_fields_or_a_value_error(data: bytes) -> None:
         (b"\x0e", "byte 0: a field is of type 6"),
         (b"\x00\x00", "byte 0: a field has the invalid number 0"),
         (varint(2**29 << 3), "byte 0: a field has the invalid number 536870912"),
-        (b"\x08" + b"\xff" * 10 + b"\x01", "byte 1: a number of more than ten bytes"),
-        (b"\x08" + b"\xff" * 9 + b"\x7f", "byte 1: a number of more than 64 bits"),
+        (b"\x08" + b"\xff" * 10 + b"\x01", "byte 1: a number has more than ten bytes"),
+        (b"\x08" + b"\xff" * 9 + b"\x7f", "byte 1: a number has more than 64 bits"),
     ],
 )
 def test_damage_is_refused(data: bytes, message: str) -> None:
@@ -88,7 +88,7 @@ def test_damage_is_refused(data: bytes, message: str) -> None:
 
 
 def test_a_message_that_is_cut_off() -> None:
-    with pytest.raises(ValueError, match="^byte 2: a message of 9 bytes, but only 1 are left$"):
+    with pytest.raises(ValueError, match="^byte 2: a message has 9 bytes, but only 1 are left$"):
         list(_wire.messages(b"\x01a\x09b"))
 
 

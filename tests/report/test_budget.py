@@ -79,9 +79,14 @@ def test_top_is_a_positive_integer(outcome, budget_of, top):
 def test_refuses_what_has_no_budget(outcome, bounds, budget_of):
     with pytest.raises(InputError, match='by must be "class" or "kernel", got \'device\''):
         budget(outcome(), by="device")
-    with pytest.raises(NotDefinedError, match="run 'gpu/model' has no error budget under 'unkn"):
+    with pytest.raises(
+        NotDefinedError,
+        match=r"run 'gpu/model' has no error budget \(shares of the variance\) under 'unkn",
+    ):
         budget(bounds(1.0, 2.0))
-    with pytest.raises(NotDefinedError, match="no error budget under 'estimated'"):
+    with pytest.raises(
+        NotDefinedError, match=r"no error budget \(shares of the variance\) under 'estimated'"
+    ):
         budget(outcome(by_class=budget_of([])))
     with pytest.raises(NotDefinedError, match="no error budget"):
         budget(outcome(by_class=budget_of([1.0])), by="kernel")

@@ -132,7 +132,7 @@ def test_refuses_outcomes_it_cannot_draw(outcome, bounds):
     with pytest.raises(InputError, match="all outcomes or all levels, got both"):
         growth([outcome(), ("kernel", 0.1, None, None)])
     for nothing in ([], {}, {"a": []}, [bounds(1.0, 2.0)], [outcome(relative_sd=0.0)]):
-        with pytest.raises(NotDefinedError, match="there is no growth to draw"):
+        with pytest.raises(NotDefinedError, match="there is no growth of the error to draw"):
             growth(nothing)
 
 

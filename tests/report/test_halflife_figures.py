@@ -209,7 +209,7 @@ def test_errors_with_their_levels_and_steps(few):
     assert (bar.get_y(), bar.get_height()) == (1.0, pytest.approx(-0.17))
     assert "series with a step at that version (longest bar: 9 of 12)" in legend(ax)
     notes = " ".join(reversed(texts(ax)))  # the last line is written first
-    assert "most at 1.6: predicted / measured +48 %" in notes
+    assert "most at 1.6: predicted / measured changed by +48 %" in notes
     marked = line(ax, "half-life").get_xydata()
     np.testing.assert_allclose(marked, [[6, doubled], [6, doubled]])
     assert any("error doubled): 6 releases [6,\N{NO-BREAK SPACE}6]" in text for text in texts(ax))
@@ -356,8 +356,8 @@ def test_the_law_that_scores_best_is_drawn():
     }
     best = max(scores, key=scores.get)
     ax = draw.draw_survival(group)
-    assert f"{best} distribution (best)" in legend(ax)
-    x, y = line(ax, f"{best} distribution (best)").get_xydata().T
+    assert f"{best} distribution (best fit)" in legend(ax)
+    x, y = line(ax, f"{best} distribution (best fit)").get_xydata().T
     from errcomp.halflife.estimators.parametric import fit_law
 
     fit = fit_law(*group.expiry["releases"].intervals("face"), best)
@@ -488,7 +488,7 @@ def test_heat_is_the_median_change_by_group_and_release(groups):
     low, high = cells.get_clim()
     assert low == -high
     assert np.expm1(high) == pytest.approx(0.5)  # the next stated end beyond most of them
-    assert any("colours end at −33 % and +50 %" in text for text in texts(ax))
+    assert any("the colour scale ends at −33 % and +50 %" in text for text in texts(ax))
     assert texts(ax).count("n=3") == 3
     assert "n=9 series in 3 groups" in ax.get_title(loc="left")
     assert ax.get_ylabel() == "op"
@@ -498,8 +498,8 @@ def test_heat_is_the_median_change_by_group_and_release(groups):
     assert len(ax.figure.axes) == 2
     assert ax.get_title(loc="left").startswith("Change of predicted / measured")
     assert ax.figure.axes[1].get_ylabel() == "median change since the first version"
-    assert any("orange: measured fell (times: faster)" in text for text in texts(ax))
-    assert not any("dash: no series" in text for text in texts(ax))
+    assert any("orange: measured values fell (times: faster)" in text for text in texts(ax))
+    assert "dash: no series" not in " ".join(reversed(texts(ax)))
 
 
 def test_heat_without_steps_and_with_blank_cells(groups):
@@ -516,7 +516,8 @@ def test_heat_without_steps_and_with_blank_cells(groups):
     dashes = [c for c in ax.collections if isinstance(c, matplotlib.collections.LineCollection)]
     [dash] = [path.vertices for artist in dashes for path in artist.get_paths()]
     np.testing.assert_allclose(dash, [[3.8, 0], [4.2, 0]])
-    assert any(text.endswith("; dash: no series") for text in texts(ax))
+    notes = " ".join(reversed(texts(ax)))  # the last line is written first
+    assert "hatched: below −7.8 %; dash: no series" in notes
     assert legend(ax) == []
     # Below 0 cells are hatched: six releases of the group that was turned round.
     assert len([patch for patch in ax.patches if patch.get_hatch()]) == 6
@@ -545,7 +546,7 @@ def test_figures_by_name(few, groups):
     for name in ("errors", "survival", "variogram"):
         assert "history.csv" in texts(draw.FIGURES[name](half_lives))
         with pytest.raises(
-            InputError, match=rf"'{name}' shows one group, and there are 3: op0, op1"
+            InputError, match=rf"'{name}' shows one group, but there are 3 groups: op0, op1"
         ):
             draw.FIGURES[name](groups)
     assert "history.csv" in texts(draw.FIGURES["heat"](replace(groups, source="history.csv")))
@@ -573,7 +574,7 @@ def test_survival_names_the_series_left_out(few):
     group = few.groups[0]
     which = np.arange(12) < 1
     expiry = replace(group.expiry["releases"].take(which), too_noisy=np.arange(1, 12))
-    with pytest.raises(InputError, match=r"got 1 of 12 \(11 left out: noise too large"):
+    with pytest.raises(InputError, match=r"got 1 of 12 \(11 left out: too noisy for the threshold"):
         draw.draw_survival(replace(group, expiry={"releases": expiry}))
 
 

@@ -77,5 +77,7 @@ def test_pit_of_what_has_none(validation):
     ):
         pit(validation, "classes")
     for values in ([], [0.5, 1.5], [float("nan")], [-0.1]):
-        with pytest.raises(InputError, match=r"PIT values of 'a' must be in \[0, 1\]"):
+        with pytest.raises(
+            InputError, match="PIT values of 'a' must be one or more numbers from 0 to 1"
+        ):
             pit(replace(validation, pit={"a": np.array(values)}), "a")

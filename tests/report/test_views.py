@@ -133,7 +133,9 @@ def test_rows_of_a_document_are_shown_and_nested_ones_named() -> None:
     document = {"schema": "errcomp.x/1", "rows": [{"a": 1.5, "b": None, "c": [1]}]}
     made = view_of_rows(document, "x.json")
     assert cells(made) == [["1.5", "–"]]
-    assert made.tables[0].remarks() == [Note("Not shown, because they are nested: c.")]
+    assert made.tables[0].remarks() == [
+        Note("Columns not shown, because their values are nested: c.")
+    ]
     assert "1.5" in page([made], title="x", made_by="y")
     with pytest.raises(InputError, match=r"x\.json: the document has no rows"):
         view_of_rows({"rows": 3}, "x.json")

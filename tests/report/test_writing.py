@@ -184,7 +184,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("t.xlsx", "cannot tell the format from '.xlsx'"), ("t", "a name without suffix")],
+    [("t.xlsx", r"cannot determine the format from '\.xlsx'\."), ("t", "a name without suffix")],
 )
 def test_an_unknown_format_names_the_known(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(InputError, match=message):

@@ -17,7 +17,7 @@ TWO = {"predicted": [1.0, 2.0], "measured": [1.0, 3.0]}
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({**TWO, "k": [1]}, "same length, got predicted 2, measured 2, k 1"),
+        ({**TWO, "k": [1]}, r"same length, got lengths predicted: 2, measured: 2, k: 1\."),
         ({**TWO, "k": [1, "2"]}, "column 'k' cannot be read: .*Give all values one type"),
         ({**TWO, "k": [True, 2.5]}, "column 'k' cannot be read"),
         ({**TWO, "k": [10**400, 1]}, "column 'k' cannot be read: int value too large"),

@@ -244,7 +244,8 @@ def read_infos(what: str, value: object, levels: tuple[float, ...]) -> tuple[Lev
     if not isinstance(value, list | tuple) or len(value) != len(levels):
         raise _wrong(what, value, f"a list of {len(levels)} records, one per level")
     infos = tuple(
-        _read_info(f"{what}, {level:g}", raw) for raw, level in zip(value, levels, strict=True)
+        _read_info(f"{what} of level {level:g}", raw)
+        for raw, level in zip(value, levels, strict=True)
     )
     got = tuple(info.level for info in infos)
     if got != levels:
@@ -255,7 +256,7 @@ def read_infos(what: str, value: object, levels: tuple[float, ...]) -> tuple[Lev
 def _read_info(what: str, value: object) -> LevelInfo:
     names = {field.name for field in fields(LevelInfo)}
     if not isinstance(value, Mapping) or set(value) != names:
-        raise _wrong(what, value, f"a record of {', '.join(sorted(names))}")
+        raise _wrong(what, value, f"a record with the keys {', '.join(sorted(names))}")
     optional = {
         name: None if value[name] is None else _number(f"{what}, {name}", value[name], 0)
         for name in ("correlation", "effective")
@@ -316,8 +317,8 @@ def _check_groups(groups: int, levels: Sequence[float], method: Method) -> None:
         if short:
             needed = ", ".join(f"{groups_needed(level)} for {_percent(level)}" for level in short)
             raise InputError(
-                f"a guarantee for new groups needs at least {needed} groups, got {groups}. "
-                'Drop these levels, add groups, or use method="pooled", which has no '
+                f"a guarantee for new groups needs at least this many groups: {needed}; got "
+                f'{groups}. Drop these levels, add groups, or use method="pooled", which has no '
                 "guarantee."
             )
     elif groups < POOLED_GROUPS:
@@ -351,8 +352,8 @@ def _by_group(scores: Floats, group: NDArray[np.int64], level: float) -> LevelIn
         beyond=False,
         guarantee=(
             f"the band contains at least {_percent(level)} of the runs of new groups drawn like "
-            f"these {groups} if none of these was in the fit, and about {_percent(level)} if each "
-            "group was held out in turn"
+            f"these {groups} groups if the fit used none of these groups, and about "
+            f"{_percent(level)} if each group was held out in turn"
         ),
     )
 
@@ -364,8 +365,8 @@ def _by_pooling(scores: Floats, group: NDArray[np.int64], level: float) -> Level
     if quantile.effective < needed - ROUNDING:
         raise InputError(
             f"a {_percent(level)} band needs the equivalent of {needed} independent runs: "
-            f"{len(scores)} runs in {groups} groups are equivalent to "
-            f"{quantile.effective:.1f}. Drop this level, or add groups."
+            f"{len(scores)} runs from {groups} groups are equivalent to "
+            f"only {quantile.effective:.1f} independent runs. Drop this level, or add groups."
         )
     return LevelInfo(
         level=level,
@@ -379,7 +380,7 @@ def _by_pooling(scores: Floats, group: NDArray[np.int64], level: float) -> Level
         beyond=quantile.beyond,
         guarantee=(
             f"none; in simulations the band contains, on average, about {_percent(level)} of the "
-            f"runs of new groups drawn like these {groups}"
+            f"runs of new groups drawn like these {groups} groups"
         ),
     )
 
@@ -390,19 +391,22 @@ def level_notes(infos: Sequence[LevelInfo]) -> list[str]:
     pooled = [info for info in infos if info.method == "pooled"]
     if pooled:
         names = ", ".join(_percent(info.level) for info in pooled)
-        needs = ", ".join(f"{info.groups_needed} ({_percent(info.level)})" for info in pooled)
-        sharp = ", ".join(f"{_sharp_from(info.level)} ({_percent(info.level)})" for info in pooled)
+        needs = ", ".join(f"{info.groups_needed} for {_percent(info.level)}" for info in pooled)
+        sharp = ", ".join(
+            f"{_sharp_from(info.level)} for {_percent(info.level)}" for info in pooled
+        )
         notes.append(
-            f"bands of {names} are approximate for new groups: they are calibrated on the pooled "
-            f"scores of {pooled[0].groups} groups. Numbers of groups that a guarantee needs: "
-            f"{needs}; for a coverage at most 5 percentage points too high: {sharp}"
+            f"bands of {names} are approximate for new groups: they are calibrated on the runs of "
+            f"{pooled[0].groups} groups taken together. Guaranteed bands need at least this many "
+            f"groups: {needs}. Guaranteed bands that cover at most 5 percentage points too much "
+            f"need: {sharp}"
         )
     beyond = [info for info in infos if info.beyond]
     if beyond:
         names = ", ".join(_percent(info.level) for info in beyond)
         notes.append(
-            f"bands of {names} are extrapolated beyond every observed score with an assumed tail: "
-            f"{beyond[0].n} runs in {beyond[0].groups} groups are equivalent to "
-            f"{beyond[0].effective:.1f} independent runs"
+            f"bands of {names} are wider than any held-out run needed; an assumed tail determines "
+            f"their width, because {beyond[0].n} runs from {beyond[0].groups} groups carry only as "
+            f"much information as {beyond[0].effective:.1f} independent runs"
         )
     return notes

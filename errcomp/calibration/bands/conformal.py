@@ -243,7 +243,7 @@ class GroupConformal:
             self.categories_ = own
             return []
         return [
-            f"all categories share these bands: separate bands need at least {top} runs and at "
+            f"all categories share the same bands: separate bands need at least {top} runs and at "
             f"least {needed} groups in each category, got {', '.join(short)}"
         ]
 
@@ -335,18 +335,22 @@ class GroupConformal:
         """
         keys = {"levels", "method", "info", "by_category", "categories", "notes"}
         if not isinstance(meta, Mapping) or set(meta) != keys:
-            got = (
-                describe_names(sorted(map(str, meta))) if isinstance(meta, Mapping) else repr(meta)
+            given = {str(key) for key in meta} if isinstance(meta, Mapping) else set()
+            faults = {"missing": keys - given, "not expected": given - keys}
+            found = "; ".join(
+                f"{fault}: {describe_names(sorted(names))}"
+                for fault, names in faults.items()
+                if names
             )
             raise InputError(
-                f"stored conformal bands must have {', '.join(sorted(keys))}, got {got}. "
-                "The file was changed, or written by something else: fit the model again."
+                f"stored conformal bands must have exactly the keys {', '.join(sorted(keys))}; "
+                f"{found}. The file was edited, or another program wrote it. Fit the model again."
             )
         levels, stored = meta["levels"], meta["categories"]
         if not isinstance(levels, list | tuple) or not isinstance(stored, Mapping):
             raise InputError(
                 "stored conformal bands: levels must be a list and categories a mapping, got "
-                f"{levels!r} and {stored!r}. Fit the model again."
+                f"levels={levels!r} and categories={stored!r}. Fit the model again."
             )
         if not isinstance(meta["by_category"], bool):
             raise InputError(
@@ -407,7 +411,7 @@ def half_widths(
         rows = np.flatnonzero(outside).tolist()
         raise InputError(
             f"the median must lie within its bands, got a median outside in {describe_rows(rows)} "
-            f"(first: {middle[rows[0]]:.6g}). Sort the quantiles of each row."
+            f"(first such median: {middle[rows[0]]:.6g}). Sort the quantiles of each row."
         )
     width = np.maximum(below, 0) + np.maximum(above, 0)
     if not (width > 0).all():
@@ -444,8 +448,8 @@ def _masses(n: int, groups: ArrayLike | None, level: float) -> Floats:
     needed, word = groups_needed(level), "residuals" if groups is None else "groups"
     if len(sizes) < needed:
         raise InputError(
-            f"a {100 * level:g} % band needs at least {needed} {word}, got {len(sizes)}. Add more, "
-            f"or ask for at most {100 * len(sizes) / (len(sizes) + 1):.3g} %."
+            f"a {100 * level:g} % band needs at least {needed} {word}, got {len(sizes)}. Add "
+            f"{word}, or ask for a band of at most {100 * len(sizes) / (len(sizes) + 1):.3g} %."
         )
     return np.asarray(1 / (sizes[index] * (len(sizes) + 1.0)))
 

@@ -186,7 +186,8 @@ def features_exchangeable(
     new = as_floats(x_new, "x_new", ndim=2, missing=True)
     if old.shape[1] != new.shape[1]:
         raise InputError(
-            f"x_old and x_new must have the same features, got {old.shape[1]} and {new.shape[1]}."
+            f"x_old and x_new must have the same features, got {old.shape[1]} and {new.shape[1]} "
+            "columns."
         )
     labels = [f"feature {i}" for i in range(old.shape[1])] if names is None else list(names)
     if len(labels) != old.shape[1]:
@@ -195,7 +196,8 @@ def features_exchangeable(
     scale = scales(np.concatenate([old, new]))
     if not (scale > 0).any():
         raise InputError(
-            "no feature varies between runs, so there is nothing to compare. Add one that does."
+            "no feature varies between runs, so there is nothing to compare. Add a feature that "
+            "varies."
         )
     nearest = nearest_of_groups(np.concatenate([old, new]), group, scale)
 
@@ -212,9 +214,11 @@ def features_exchangeable(
         p,
         alpha,
         (group, k, m),
-        far="the new runs are further from the old groups than the old groups are from each other",
-        near="the new runs are as near to the old groups as the old groups are to each other",
-        more=f" Outside the range of the old runs: {worst}." if worst else "",
+        far="the features of the new runs differ more from the old groups than the old groups "
+        "differ from each other",
+        near="the features of the new runs differ no more from the old groups than the old groups "
+        "differ from each other",
+        more=f" Features outside the range of the old runs: {worst}." if worst else "",
         outside=outside,
         missing=missing,
         row_p=row_p(nearest, group, k),
@@ -291,8 +295,8 @@ def errors_exchangeable(
         p,
         alpha,
         (group, k, m),
-        far="the new runs have larger errors than the old groups",
-        near="the new runs have errors like the old groups",
+        far="the new runs have larger errors than the runs of the old groups",
+        near="the new runs have errors like the runs of the old groups",
         row_p=hierarchical_p(old, group[: len(old)], new),
     )
 
@@ -314,11 +318,11 @@ def _result(
     alarm = p <= alpha
     new = f"{m} new group{'' if m == 1 else 's'}"
     method = "choices of groups" if exact else "t of groups"
-    sure = "" if exact else f", approximate with only {k} old and {new}"
+    sure = "" if exact else f", approximate with only {k} old groups and {new}"
     verdict = (
         f"{far} (p = {p:.2g}{sure}): bands may not hold for the new runs."
         if alarm
-        else f"{near}, as far as {k} old and {new} can show (p = {p:.2g}{sure})."
+        else f"{near}, as far as {k} old groups and {new} can show (p = {p:.2g}{sure})."
     )
     n_old = int((group < k).sum())
     return Exchangeability(

@@ -164,9 +164,12 @@ def check_estimators(names: Sequence[str]) -> tuple[str, ...]:
     own = {alias: name for name, estimator in known.items() for alias in (name, *estimator.aliases)}
     unknown = [name for name in names if name not in own]
     if unknown or not names:
+        named = (
+            f"unknown estimator{'s' if len(unknown) > 1 else ''} {', '.join(map(repr, unknown))}"
+        )
         raise InputError(
-            f"unknown estimator{'s' if len(unknown) > 1 else ''} {', '.join(map(repr, unknown))}. "
-            f"{offer('Known', tuple(known), wanted=''.join(unknown[:1]))}."
+            f"{named if unknown else 'no estimator is named'}. "
+            f"{offer('Estimators', tuple(known), wanted=''.join(unknown[:1]))}."
         )
     wanted = {own[name] for name in names}
     return tuple(name for name in known if name in wanted)

@@ -184,13 +184,13 @@ class Evaluation(Shown, Document):
         >>> found.row("random", "linear")  # doctest: +ELLIPSIS
         Traceback (most recent call last):
             ...
-        errcomp.errors.InputError: no row for 'random' and 'linear'. Rows: ...
+        errcomp.errors.InputError: no row for split 'random' and estimator 'linear'. Rows: ...
         """
         for row in self.rows:
             if (row.split, row.estimator) == (split, estimator):
                 return row
         listed = ", ".join(f"{row.split} {row.estimator}" for row in self.rows)
-        raise InputError(f"no row for {split!r} and {estimator!r}. Rows: {listed}")
+        raise InputError(f"no row for split {split!r} and estimator {estimator!r}. Rows: {listed}")
 
     def best(self) -> list[tuple[str, str]]:
         """Return each split with its estimator of the lowest mean error (the first of equals).

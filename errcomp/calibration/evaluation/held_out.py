@@ -242,7 +242,9 @@ def known_of(kernels: Kernels, task: Task) -> dict[str, str]:
     for i, run in enumerate(runs.run.tolist()):
         words = []
         if slow[i] < 0:
-            words.append(f"kernels {100 * math.expm1(-slow[i]):.0f} % slower than in other runs")
+            words.append(
+                f"kernels {100 * math.expm1(-slow[i]):.0f} % slower than other runs suggest"
+            )
         if launches[i] > _LAUNCHES_FROM:
             words.append(f"launches: {100 * launches[i]:.1f} % of kernel time")
         if memory[i] > 1:
@@ -300,7 +302,9 @@ def _fold(
     refuse = partial(Refused, name, held_out=part.held_out, n=len(part.test))
     try:
         if not len(part.train):
-            raise InputError("every other run shares the device or the model")
+            raise InputError(
+                "every other run has the same device or model, so no run is left to fit to"
+            )
         predictors = make(runs_at(kernels, part.train))
     except ErrcompError as error:
         return by_estimator, [refuse(estimator="", reason=str(error))]
@@ -321,7 +325,7 @@ def _chosen(predictors: Mapping[str, Predict], wanted: Sequence[str] | None) -> 
     missing = [name for name in wanted or () if name not in predictors]
     if missing:
         raise InputError(
-            f"no estimator {describe_names(missing)} was fitted. Fitted: "
+            f"not among the fitted estimators: {describe_names(missing)}. Fitted: "
             f"{describe_names(list(predictors))}"
         )
     return list(predictors) if wanted is None else wanted
@@ -346,8 +350,9 @@ def _matched(predictions: Predictions, truth: Design, group: str, estimator: str
     shapes = [values.shape[1:] for values in bands]
     if shapes != [(len(LEVELS),), (len(LEVELS),), (len(QUANTILES),)]:
         raise InputError(
-            f"{estimator}: bands must be at the levels {LEVELS} and quantiles at QUANTILES, got "
-            f"shapes {shapes}"
+            f"{estimator}: low and high must have one column per level {LEVELS}, and quantiles one "
+            f"column for each of the {len(QUANTILES)} probabilities in QUANTILES, got columns of "
+            f"shape {shapes[0]}, {shapes[1]} and {shapes[2]}"
         )
     return HeldOut(
         run=truth.run,
@@ -517,7 +522,7 @@ def mean_in_clusters(
     drawn = dependence(dict(clusters), given=True)
     if drawn.reason or (drawn.units or n) < _FEWEST_CLUSTERS:
         words = drawn.words or f"{n} runs"
-        reason = drawn.reason or f"no interval: {words}, but at least 5 are needed"
+        reason = drawn.reason or f"no interval from {words}: at least 5 are needed"
         return Estimate(figure, mean, method=reason, n=n, definition=definition)
     r, ones = values - mean, np.ones(n)
     spread = spreads_of(Cells(r, ones, ones, Single(float(r @ r), n, float(n))), drawn)[-1]

@@ -364,8 +364,8 @@ def abstention_curve(error: ArrayLike, width: ArrayLike) -> Abstention:
     if np.isnan(errors).any() or np.isnan(widths).any():
         at = int(np.argmax(np.isnan(errors) | np.isnan(widths)))
         raise InputError(
-            f"error and width must be numbers, got {errors[at]} and {widths[at]} in row {at + 1}. "
-            "Drop runs without a band."
+            f"error and width must be numbers, got error {errors[at]} and width {widths[at]} in "
+            f"row {at + 1}. Drop runs without a band."
         )
     order = np.argsort(widths, kind="stable")
     ordered = widths[order]
@@ -495,15 +495,16 @@ def _checked(
     if quantiles.shape != shape or labels.shape != (n,) or 0 in shape:
         raise InputError(
             "stacking needs quantiles of shape (members, runs, probabilities), one outcome and one "
-            f"group per run, got shapes {quantiles.shape}, {truth.shape} and {labels.shape} for "
-            f"{len(probabilities)} probabilities"
+            f"group per run, got quantiles of shape {quantiles.shape}, outcomes of shape "
+            f"{truth.shape} and groups of shape {labels.shape} for {len(probabilities)} "
+            "probabilities"
         )
     bad = ~(np.isfinite(quantiles).all(axis=(0, 2)) & np.isfinite(truth))
     if bad.any():
         at = int(np.argmax(bad))
         raise InputError(
             f"stacking needs finite outcomes and quantiles, got outcome {truth[at]} and quantiles "
-            f"{quantiles[:, at].ravel()[:3]} in row {at + 1} ({bad.sum()} rows in all). Drop runs "
+            f"{quantiles[:, at].ravel()[:3]} in row {at + 1} (such rows: {bad.sum()}). Drop runs "
             "that a member does not predict."
         )
     code = np.unique(labels.astype(str), return_inverse=True)[1].astype(np.int64)

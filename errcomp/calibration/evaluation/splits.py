@@ -224,7 +224,8 @@ def _labels(design: Design, column: str, name: str) -> Names:
     missing = design.run[groups == ""].tolist()
     if missing:
         raise InputError(
-            f"{name} needs the {column} of every run; unknown for {_count(len(missing), 'run')}: "
+            f"{name} needs the {column} of every run; it is unknown for "
+            f"{_count(len(missing), 'run')}: "
             f"{describe_names([str(run) for run in missing])}. Add a column {column}."
         )
     return groups

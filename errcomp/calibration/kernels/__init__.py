@@ -174,8 +174,8 @@ class KernelCorrection:
             lacking = "predicted" if np.isnan(kernels.predicted).all() else "measured"
             raise InputError(
                 f"{kernels.prefix}no kernel has a {lacking} time, but corrections are learnt from "
-                "kernels with both times. Add the column, or combine the profile with the "
-                "prediction (errcomp join)."
+                "kernels with a predicted and a measured time. Add the column, or combine the "
+                "profile with the prediction (errcomp join)."
             )
         names = names_of(kernels, self.family)
         self._check_families(kernels, names)
@@ -245,13 +245,13 @@ class KernelCorrection:
         _one_tool(kernels)
         if np.isnan(kernels.predicted).any():
             raise InputError(
-                f'{kernels.prefix}the column "predicted" is missing, so there is nothing to '
-                "correct. Add it."
+                f"{kernels.prefix}kernels without a predicted time cannot be corrected. Add the "
+                'column "predicted", or drop these kernels.'
             )
         if None not in (self.unit_, kernels.unit) and self.unit_ != kernels.unit:
             raise InputError(
                 f"{kernels.prefix}the kernels are in {kernels.unit!r}, but the corrections were "
-                f"fitted in {self.unit_!r}. Convert the kernels first."
+                f"fitted to times in {self.unit_!r}. Convert the kernels first."
             )
         names, p = names_of(kernels, self.family), kernels.predicted
         added = p <= self._largest_added
@@ -363,9 +363,9 @@ def _check_meta(meta: dict[str, Any], kind: str) -> None:
     )
     if not fine:
         raise InputError(
-            f"not a description of {kind}: expected kind, family, unit, n, largest_added, parts "
-            f"and dropped, got {describe_names([str(key) for key in meta])}. Fit and write the "
-            "corrections again."
+            f"not a description of {kind}: it must have valid values of kind, family, unit, n, "
+            f"largest_added, parts and dropped; its keys are "
+            f"{describe_names([str(key) for key in meta])}. Fit and write the corrections again."
         )
 
 

@@ -115,8 +115,8 @@ def write_model(path: str | PathLike[str], content: ModelContent) -> None:
     data = pack(entries_of(content))
     if len(data) > LARGEST:
         raise InputError(
-            f"{path}: the model has {len(data):,} bytes; a model file has at most {LARGEST:,}. "
-            "Keep fewer posterior draws, or fewer trees."
+            f"{path}: the model has {len(data):,} bytes; a model file may have at most "
+            f"{LARGEST:,}. Keep fewer posterior draws, or fewer trees."
         )
     # A file must only be written if it can be read.
     _parse(data)
@@ -193,10 +193,7 @@ def _parse(data: bytes) -> ModelContent:
             "Upgrade errcomp."
         )
     if schema not in MIGRATIONS:
-        raise InputError(
-            f"has schema {schema}, which never existed. Copy the file again, or write the "
-            "model again."
-        )
+        raise InputError(f"has schema {schema}, which no version of errcomp has written. {_AGAIN}")
     check_bytes(data, entries)
     payload = stored(manifest, entries)
     while (step := MIGRATIONS[schema]) is not None:
@@ -304,12 +301,12 @@ def manifest_of(entries: Mapping[str, memoryview]) -> dict[str, Any]:
     missing = [name for name in (_MANIFEST, _CHECKSUM) if name not in entries]
     if missing:
         raise InputError(
-            f"is not a model file: it has no {describe_names(missing)}. Name one that errcomp "
+            f"is not a model file: it has no {describe_names(missing)}. Name a file that errcomp "
             "wrote."
         )
     if (length := len(entries[_MANIFEST])) > _LARGEST_MANIFEST:
         raise InputError(
-            f"its manifest has {length:,} bytes; the manifest of a model has at most "
+            f"its manifest has {length:,} bytes; the manifest of a model may have at most "
             f"{_LARGEST_MANIFEST:,}. Put long lists into arrays."
         )
     data = bytes(entries[_MANIFEST])
@@ -384,7 +381,10 @@ def content_of(manifest: dict[str, Any], payload: _Stored) -> ModelContent:
     rest = dict(payload)
     members = tuple(_member(part, rest, manifest["entries"]) for part in parts)
     if rest:
-        raise InputError(f"entries belong to no member: {describe_names(sorted(rest))}. {_AGAIN}")
+        raise InputError(
+            f"has entries that belong to none of its members: {describe_names(sorted(rest))}. "
+            f"{_AGAIN}"
+        )
     plain: dict[str, Any] = {name: manifest[name] for name in _PLAIN}
     tuples: dict[str, Any] = {name: tuple(_list(name, manifest[name])) for name in _TUPLES}
     content = ModelContent(features=features, members=members, **plain, **tuples)
@@ -557,12 +557,12 @@ def check_unit(of_model: str | None, given: str | None) -> float:
     if given is None:
         raise InputError(
             f"the model was fitted to times in {of_model}, but the given times have no unit. "
-            "State it, for instance --unit ms (in Python unit='ms')."
+            "State their unit, for instance --unit ms (in Python unit='ms')."
         )
     if of_model is None:
         raise InputError(
             f"the given times are in {given}, but the model was fitted to times without a unit. "
-            "Fit again, with the unit of the times."
+            "Fit the model again and state the unit of its times."
         )
     # A quotient of rounded seconds is not a power of ten: 1e-3 / 1e-6 is above 1000.
     return 10.0 ** round(math.log10(SECONDS[given] / SECONDS[of_model]))

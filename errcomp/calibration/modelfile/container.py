@@ -87,8 +87,8 @@ def unpack(data: Bytes) -> dict[str, memoryview]:
         total += length
         if total > LARGEST:
             raise InputError(
-                f"its entries claim to be larger than {LARGEST >> 20} MiB, the limit of a model "
-                "file. Do not unpack it."
+                f"its entries claim to have more than {LARGEST >> 20} MiB together, the limit of a "
+                "model file. Do not unpack the file."
             )
         if first + length > offset:
             raise InputError(f"entry {name!r} lies outside the file. {_AGAIN}")
@@ -147,7 +147,8 @@ def _entry(view: memoryview, at: int) -> tuple[str, int, int, int]:
     if method != 0 or packed != length:
         raise InputError(
             f"entry {name!r} is compressed, but a model file has no compressed entries. Do not "
-            "repack it: use the file that errcomp wrote. If a newer errcomp wrote it, upgrade."
+            "repack the file: use it as errcomp wrote it. If a newer errcomp wrote it, upgrade "
+            "errcomp."
         )
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
         kind = "a link" if stat.S_ISLNK(mode) else "not a regular file"
@@ -165,15 +166,15 @@ def _checked_name(raw: bytes) -> str:
     if name.startswith("/") or re.match("[A-Za-z]:", name):
         reason = "an absolute path, or on another drive"
     elif "\\" in name:
-        reason = "not plain (it has a backslash, or bytes that are not ASCII)"
+        reason = "invalid (it has a backslash, or bytes that are not ASCII)"
     elif ".." in name.split("/"):
         reason = "a path outside its folder"
     elif not _NAME.fullmatch(name):
-        reason = "not plain (letters, digits and _, with . and / between them)"
+        reason = "invalid (only letters, digits and _, with . and / between them, are allowed)"
     if reason:
         raise InputError(
             f"the name of an entry, {name[:80]!r}, is {reason}. The file is damaged, or errcomp "
-            "did not write it. Do not unpack it."
+            "did not write it. Do not unpack the file."
         )
     return name
 
@@ -213,8 +214,9 @@ def describe(array: NDArray[Any], *, finite: bool = True) -> dict[str, Any]:
     _check_type(dtype)
     if finite and array.dtype.kind == "f" and not np.isfinite(array).all():
         raise InputError(
-            f"has {np.count_nonzero(~np.isfinite(array)):,} values that are NaN or infinite. "
-            "Fit again, or name the array in non_finite if they have a meaning."
+            f"has NaN or infinite values ({np.count_nonzero(~np.isfinite(array)):,} of "
+            f"{array.size:,}). Fit again, or name the array in non_finite if these values are "
+            "intended."
         )
     return {"dtype": dtype, "shape": list(array.shape), "finite": finite}
 
@@ -259,10 +261,12 @@ def decode(data: bytes | memoryview, about: dict[str, Any]) -> NDArray[Any]:
     ):
         raise InputError(f"has the impossible shape {str(shape)[:80]} in the manifest.")
     if type(finite) is not bool:
-        raise InputError(f"has finite = {str(finite)[:80]!r}, which must be true or false.")
+        raise InputError(f"has finite = {str(finite)[:80]!r} in the manifest, not true or false.")
     header, view = _header(dtype, tuple(shape)), memoryview(data)
     if view[: len(header)] != header or len(view) != len(header) + math.prod(shape) * kind.itemsize:
-        raise InputError(f"is not the array of type {dtype} and shape {shape} in the manifest.")
+        raise InputError(
+            f"differs from the manifest, which says: an array of type {dtype} and shape {shape}."
+        )
     array = np.empty(shape, dtype=kind)
     if array.size:
         array[...] = np.frombuffer(view[len(header) :], dtype=kind).reshape(shape)
@@ -283,7 +287,7 @@ def _check_type(dtype: Any) -> None:
 def _check_values(array: NDArray[Any], finite: bool) -> None:
     kind = array.dtype.kind
     if kind == "f" and finite and not np.isfinite(array).all():
-        raise InputError("has NaN or infinity, but its manifest says that it is finite.")
+        raise InputError("has NaN or infinity, but the manifest says that all values are finite.")
     if kind == "b" and array.size and array.view(np.uint8).max() > 1:
         raise InputError("has Boolean values other than 0 and 1.")
     if kind == "U" and array.size:

@@ -56,7 +56,7 @@ def portable(kind: str) -> type[PortableModel]:
     Traceback (most recent call last):
         ...
     errcomp.errors.InputError: unknown kind of model: 'forest'. Kinds: hierarchical, \
-kernel-correction, linear, training, trees. If a newer errcomp wrote it, upgrade.
+kernel-correction, linear, training, trees. If a newer errcomp wrote the model, upgrade errcomp.
     """
     _check_kind(kind)
     module, name = kinds()[kind]
@@ -373,7 +373,9 @@ def _check_features(features: Any) -> None:
             continue
         numbers = all(isinstance(end, float) and math.isfinite(end) for end in ends)
         if not numbers or ends[0] > ends[1]:
-            raise _bad(f"{where} low and high", ends, "finite floats in this order, or both None")
+            raise _bad(
+                f"{where} low and high", ends, "finite floats with low <= high, or both None"
+            )
 
 
 def _check_members(members: Any) -> None:
@@ -414,7 +416,7 @@ def _check_kind(kind: Any) -> None:
     if not isinstance(kind, str) or kind not in kinds():
         raise InputError(
             f"unknown kind of model: {repr(kind)[:80]}. Kinds: {', '.join(kinds())}. "
-            "If a newer errcomp wrote it, upgrade."
+            "If a newer errcomp wrote the model, upgrade errcomp."
         )
 
 

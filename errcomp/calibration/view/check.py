@@ -152,7 +152,8 @@ def _estimators(result: Evaluation, wanted: Sequence[str] | None) -> list[str]:
         wanted = fitted or [name for name in known if name != _SUM]
     if not wanted:
         raise InputError(
-            f"no estimator to check; evaluated: {', '.join(known) or 'none'}. Name one to check."
+            f"no estimator to check. Evaluated estimators: {', '.join(known) or 'none'}. Name at "
+            "least one of them."
         )
     return list(dict.fromkeys(wanted))
 
@@ -250,7 +251,7 @@ def _share(coverage: tuple[float, float, float] | None) -> str:
 
 
 def _sentence(judged: Sequence[_Judged], tests: int) -> str:
-    n = f"{len(judged)} case{'' if len(judged) == 1 else 's'} (split and estimator)"
+    n = f"{len(judged)} combination{'' if len(judged) == 1 else 's'} of split and estimator"
     parts = []
     for word, says in (("worse", "worse than the sum of kernels"), ("narrow", "bands too narrow")):
         names = [case.name for case in judged if word in case.faults]
@@ -262,7 +263,7 @@ def _sentence(judged: Sequence[_Judged], tests: int) -> str:
         return f"{text}."
     if not tests:
         return f"Nothing could be tested in {n}."
-    return f"Pass: no failure in {n}, in {tests} test{'' if tests == 1 else 's'}."
+    return f"Pass: no failure in {tests} test{'' if tests == 1 else 's'} of {n}."
 
 
 def _table(judged: Sequence[_Judged]) -> list[str]:
@@ -297,12 +298,13 @@ def _advice(result: Evaluation, judged: Sequence[_Judged]) -> list[str]:
         )
     if "narrow" in faults:
         lines.append(
-            "Narrow: do not rely on the bands for new groups. To calibrate them better, measure "
-            "more groups, and more runs of the groups that the bands miss."
+            "Narrow: do not rely on the bands for new groups (models, devices, …). To calibrate "
+            "the bands better, measure more groups, and more runs of the groups that they miss."
         )
     refused = sum(case.row.refused for case in judged if case.row is not None)
     if refused:
-        lines.append(f"{refused} predictions were refused and not evaluated: {_reasons(result)}.")
+        were = "prediction was" if refused == 1 else "predictions were"
+        lines.append(f"{refused} {were} refused and not evaluated: {_reasons(result)}.")
     return items("What to do:", lines) if lines else paragraph("What to do: nothing.")
 
 
@@ -318,8 +320,9 @@ def _footer(tests: int) -> list[str]:
     together = f" each, 95 % for all {tests} tests together" if tests > 1 else ""
     return [
         line(
-            f"Confidence of the intervals: {level}{together}. Models that are as good as the sum "
-            "and have valid bands fail in at most 5 % of checks. Minus sum: mean error minus the "
-            "mean error of the sum of kernels on the same runs, in percentage points."
+            f"Confidence of the intervals: {level}{together}. Models that are as good as the "
+            "sum of kernels and have valid bands fail in at most 5 % of checks. Minus sum: mean "
+            "error minus the mean error of the sum of kernels on the same runs, in percentage "
+            "points."
         )
     ]

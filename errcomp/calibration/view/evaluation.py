@@ -34,7 +34,8 @@ __all__ = ["FIGURES", "draw", "evaluation_view"]
 
 #: Figures of an evaluation; the last two need the held-out predictions of each run.
 FIGURES: Mapping[str, str] = {
-    "coverage": "On the line, bands contain as many runs as they should; below it, fewer.",
+    "coverage": "Points on the dashed line: bands contain as many runs as they should; below it, "
+    "fewer.",
     "abstention": "Mean error of the runs with the narrowest bands, for each share of runs kept; "
     'at 80 % it equals the column "Most confident 80 %" of the table.',
     "predicted": "Every held-out run, with its 90 % band.",
@@ -50,11 +51,11 @@ _NAMED = 3
 #: A difference of fractions in percentage points.
 _POINTS = forms.interval(1, scale=100, signed=True, ends_signed=True)
 _LEGEND = (
-    "APE: |predicted − measured| / measured. In 90 % band: per cent of runs, with a 95 % interval. "
-    "Width: width of the 90 % band divided by the prediction. CRPS: continuous ranked probability "
-    "score, divided by the sum of kernels; lower is better. Most confident 80 %: MAPE of the 80 % "
-    "of runs with the narrowest bands; runs with equally wide bands each count with the mean of "
-    "their errors."
+    "APE: |predicted − measured| / measured. In 90 % band: per cent of runs inside their band, "
+    "with a 95 % interval. Width: width of the 90 % band divided by the prediction. CRPS: "
+    "continuous ranked probability score, divided by the sum of kernels; lower is better. Most "
+    "confident 80 %: MAPE of the 80 % of runs with the narrowest bands; runs with equally wide "
+    "bands each count with the mean of their errors."
 )
 _GROUPS = {
     "leave-model-out": "model",
@@ -79,8 +80,8 @@ def evaluation_view(result: Evaluation) -> Report:
     notes = []
     if not result.held_out:
         notes.append(
-            "This document does not contain the single runs. To see figures of them, repeat the "
-            "evaluation."
+            "This document has no predictions of single runs. For plots of single runs, evaluate "
+            "again with errcomp calibrate evaluate --figure predicted=FILE or residuals=FILE."
         )
     return Report(
         title=f"Held-out evaluation: {result.task} of {result.source or 'the table'}",
@@ -128,7 +129,7 @@ def _method(result: Evaluation) -> list[tuple[str, str]]:
         ("MAPE", "Mean of |predicted − measured| / measured over the held-out runs."),
         (
             "In 90 % band",
-            "Per cent of the runs whose measured time is inside their band. For each held-out "
+            "Per cent of the runs with a measured time inside their band. For each held-out "
             "group, bands are fitted and calibrated from scratch without it.",
         ),
         ("Width", "Width of the 90 % band divided by the prediction, mean over the runs."),
@@ -294,7 +295,7 @@ def _split(
 def _conclusion(best: EvaluationRow, groups: int) -> str:
     """Return the conclusion in a sentence."""
     if best.estimator == "sum":
-        return "Add the kernels up: no estimator has a lower mean error."
+        return "Add the kernels up: no estimator has a lower mean error than this sum."
     sentence = f"Best: {best.estimator} has the lowest mean error"
     if best.beats_sum:
         return f"{sentence}; it beats the sum of kernels."
@@ -401,7 +402,7 @@ def _not_done_notes(result: Evaluation) -> list[str]:
         n = len(result.not_judged)
         named = ", ".join(result.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")
         notes.append(
-            f"Not evaluated: {counted(n, 'run')} without an end-to-end time, or without the time "
+            f"Not evaluated: {counted(n, 'run')} without an end-to-end time, or without the times "
             f"of all kernels ({named})."
         )
     same: dict[tuple[str, str, str], list[Any]] = {}
@@ -412,5 +413,5 @@ def _not_done_notes(result: Evaluation) -> list[str]:
         n = sum(refusal.n for refusal in those)
         held = ", ".join(refusal.held_out for refusal in those[:_NAMED])
         held += ", …" if len(those) > _NAMED else ""
-        notes.append(f"{split}: {who} {counted(n, 'run')} ({held}): {reason.rstrip('.')}.")
+        notes.append(f"{split}: {who} {counted(n, 'run')} ({held} held out): {reason.rstrip('.')}.")
     return notes

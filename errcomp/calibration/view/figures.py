@@ -173,7 +173,9 @@ def abstention(
     """
     names = _ordered(curves)
     if not names:
-        raise NotDefinedError("there is no abstention curve to draw: no estimator has bands")
+        raise NotDefinedError(
+            "there is no error of the most confident runs to draw: no estimator has bands"
+        )
     ax = _style.canvas(ax, 4.0)
     drawn = {}
     for name in names:
@@ -344,7 +346,7 @@ def predicted(
             centre[part],
             [
                 f"run {run + 1}\npredicted {format_number(centre[run])}, measured "
-                f"{format_number(truth[run])}: {word} "
+                f"{format_number(truth[run])}: {word} the band "
                 f"{_text.span(times['low'][run], times['high'][run])}"
                 for run in np.flatnonzero(part)
             ],

@@ -164,7 +164,7 @@ def model_view(model: CompositionModel) -> Report:
 
 def fit_tables(document: Mapping[str, Any]) -> list[Table]:
     """Show a fit: its data, the basis of its bands, and how sampling went."""
-    title = f"Fitted {document['task']} to {document['source'] or 'the table'}"
+    title = f"Model fitted to {document['source'] or 'the table'} (task: {document['task']})"
     return [_facts(document, title, stored=False), *_details(document)]
 
 
@@ -218,7 +218,7 @@ def unused_notes(unused: Mapping[str, str]) -> list[str]:
     for run, reason in unused.items():
         by_reason.setdefault(reason, []).append(run)
     return [
-        f"Not used: {counted(len(runs), 'run')}: {reason} ({describe_names(runs)})."
+        f"Not used: {counted(len(runs), 'run')} ({describe_names(runs)}): {reason}."
         for reason, runs in by_reason.items()
     ]
 
@@ -254,8 +254,8 @@ def _bands(document: Mapping[str, Any]) -> Table:
     ]
     last = document["estimators"][-1]
     notes: list[Note | str] = [
-        "Factor: the estimator's own band was multiplied by this (above 1: widened) to cover "
-        "held-out groups.",
+        "Factor: the width of the estimator's own band was multiplied by this factor to cover "
+        "held-out groups; above 1, the band became wider.",
     ]
     of_last = dict.fromkeys(
         note for row in document["rows"] if row["estimator"] == last for note in row["notes"]
@@ -293,10 +293,10 @@ def _overhead(document: Mapping[str, Any]) -> Table:
         *(_cost(kind) for kind in kinds),
     ]
     notes = [
-        "Posterior median and 90 % interval. A kernel measured alone takes this time to launch; a "
-        "run hides this time behind other work. Below 0: time that a run adds between kernels. "
-        "Run, once: time that a run adds for its start and end. Intervals are wide where the runs "
-        "contain little information.",
+        "Time to launch a kernel that is measured alone; a run hides this time behind other work. "
+        "Below 0: the run adds this time between kernels. Run, once: time that the run adds for "
+        "its start and end. Values are posterior medians, with 90 % intervals, which are wide "
+        "where the runs contain little information.",
     ]
     rows = [{"device": device, "costs": costs} for device, costs in of.items()]
     return Table("Overhead per launch in µs", columns, rows, notes)
@@ -329,5 +329,10 @@ def _features(document: Mapping[str, Any]) -> Table:
         Column("To", lambda row: (row["high"], row["unit"]), _OF_FEATURE),
         Column("Meaning", lambda row: row["meaning"]),
     ]
-    notes = ["Ranges of the fit. A run outside them is predicted with a warning."]
+    notes = [
+        "From, to: range of the feature over the runs of the fit; a run outside this range is "
+        "predicted with a warning. Total: sum of kernel times. Launch floor: time to launch a "
+        "kernel, from the shortest measured kernels (7 µs if none was measured). Unit ln: natural "
+        "logarithm of the ratio that is given as meaning."
+    ]
     return Table("Features of a run", columns, document["features"], notes)

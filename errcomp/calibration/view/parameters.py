@@ -66,7 +66,7 @@ def overhead(
     """
     kinds = list(dict.fromkeys(kind for costs in draws.values() for kind in costs))
     if not kinds:
-        raise NotDefinedError("there is no overhead to draw: no device has draws")
+        raise NotDefinedError("there is no launch cost to draw: no device has posterior draws")
     ax = _style.canvas(ax, 1.7 + (0.2 + 0.12 * len(kinds)) * len(draws))
     tints, marks = _style.colours(kinds), _style.markers(kinds)
     steps = 0.66 * ((np.arange(len(kinds)) + 0.5) / len(kinds) - 0.5)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["predictions", "predictions_view"]
 
 #: The value in warnings that differ only in the value of a feature.
-_VALUE = re.compile(r"^(\w+) \S+(?= .*is outside the fit's)")
+_VALUE = re.compile(r"^(feature \w+) = .*?(?= is outside the fit's)")
 
 
 def predictions_view(
@@ -154,7 +154,7 @@ def _parts(result: Predictions, unit: str) -> Table:
         ),
         Column("Share of sum", lambda row: row[1] / total, forms.percent),
     ]
-    return Table("From the sum of kernels to the run", columns, rows)
+    return Table("From the sum of kernels to the time of the run", columns, rows)
 
 
 def _step(value: tuple[float, bool]) -> Cell:
@@ -179,7 +179,7 @@ def _band_notes(result: Predictions, model: CompositionModel) -> list[str]:
         runs, group = REGIMES[regime]
         if bands is None:
             notes.append(
-                f"Band of {runs}: the estimator's own, not calibrated, because there are too few "
+                f"Band of {runs}: the estimator's own, not calibrated, because the fit had too few "
                 f"{group}s."
             )
             continue

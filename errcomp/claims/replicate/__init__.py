@@ -74,7 +74,7 @@ def replicate_survey(
     >>> cell.printed, cell.status
     ('14.08%', 'reproduced under another rule')
     >>> cell.rule
-    'mean of APEs, each first rounded to 0.01 %, fused with unfused configurations pooled (11)'
+    'mean of APEs, each first rounded to 0.01 %, fused and unfused configurations pooled (11)'
     """
     from errcomp import datasets
 

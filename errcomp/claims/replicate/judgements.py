@@ -26,8 +26,10 @@ def _claim(source: Source, cell: PrintedCell) -> Cell:
     known = claims_of(cell.row)
     if not cell.figures and not any(claim.kind in ("correlation", "share") for claim in known):
         return no_data(cell, "The survey prints no accuracy for this tool.")
-    reason = f"{known[0].verifiable}: {known[0].reason}" if known else "not in the registry."
-    return no_data(cell, f"A claim of the tool's authors, taken as printed; {reason}")
+    reason = ". It is not in the registry of claims."
+    if known:
+        reason = f" ({known[0].verifiable}). {known[0].reason}"
+    return no_data(cell, f"This is a claim of the tool's authors, which was not recomputed{reason}")
 
 
 def tools(source: Source) -> Iterator[Cell]:
@@ -42,7 +44,10 @@ def table4(source: Source) -> Iterator[Cell]:
         if cell.column == "published":
             yield _claim(source, cell)
         elif cell.row != "NeuSight":
-            note = "An assessment in words: no measurement is published beside the tool's output."
+            note = (
+                "This is an assessment in words: no measurements are published with the tool's "
+                "output."
+            )
             if cell.printed == "Ranking valid":
                 note += f" {same_load(source)}"
             yield no_data(cell, note)
@@ -56,7 +61,7 @@ def table4(source: Source) -> Iterator[Cell]:
                     for a, b in zip(low, high, strict=True)
                     if isinstance(a.value, float) and isinstance(b.value, float)
                 ],
-                f"All {pairs.n} configurations together: "
+                f"The mean APE of all {pairs.n} configurations together is "
                 f"{100 * AGGREGATIONS['mean APE'](pairs):.2f} %.",
             )
         else:
@@ -78,12 +83,12 @@ def _overstatement(source: Source) -> list[Candidate]:
     }
     worst = [ratio for row, ratio in ratios.items() if judged[row] == "Mismatch"]
     headline = source.number("text_neusight", f"{BY_NEUSIGHT}: NeuSight, abstract", "value")
-    rule = "survey figure divided by claim, for each row of Table 6"
+    rule = "lowest and highest ratio of the survey's error to the claim in Table 6"
     return [
-        Candidate(f"{rule} ({len(ratios)} rows with a claim)", _ends(ratios.values()), stated=True),
-        Candidate(f"{rule}, only those that the survey calls a mismatch", _ends(worst)),
+        Candidate(f"{rule} ({len(ratios)} rows have a claim)", _ends(ratios.values()), stated=True),
+        Candidate(f"{rule}, only in rows that the survey calls a mismatch", _ends(worst)),
         Candidate(
-            "lowest and highest survey figure, divided by the headline claim",
+            "lowest and highest error of the survey in Table 6, divided by the headline claim",
             (min(survey) / headline, max(survey) / headline),
         ),
     ]
@@ -112,9 +117,9 @@ def table10(source: Source) -> Iterator[Cell]:
         elif cell.column == "coverage of 36":
             yield _coverage(source, cell)
         else:
-            note = "An assessment in words, without a stated rule."
+            note = "This is an assessment in words; the survey states no rule for it."
             if (cell.row, cell.column) == ("NeuSight", "scope"):
-                note += " The errors in the same row are of end-to-end latencies."
+                note += " The errors in this row are errors of end-to-end latencies."
             yield no_data(cell, note)
 
 
@@ -123,8 +128,8 @@ def _best_accuracy(source: Source, cell: PrintedCell) -> Cell:
         return _claim(source, cell)
     mean = 100 * AGGREGATIONS["mean APE"](source.neusight)
     note = (
-        "The error of the best group, as the caption says. All configurations together have an "
-        f"error of {mean:.2f} %."
+        "The caption says that this is the error of the best group. All configurations together "
+        f"have an error of {mean:.2f} %."
     )
     return judge(cell, group_extremes(source.neusight, min), note)
 
@@ -134,18 +139,18 @@ def _coverage(source: Source, cell: PrintedCell) -> Cell:
     if column is None:
         return no_data(cell, "Table 9 has no column for this tool.")
     total = float(sum(coverage_of(source, column, "SP").values()))
-    rule = "scenarios of Table 9 with full or partial support, unweighted"
+    rule = "number of scenarios in Table 9 with full or partial support"
     return judge(cell, [Candidate(rule, total, stated=True)])
 
 
 #: Basis of each column of Tables 11 and 12.
 _DEPLOYMENT: Mapping[str, str] = {
-    "docker": "Whether the project offered a container when the survey looked",
-    "time to first output": "Working time of one person on one machine",
-    "deterministic": "Output of repeated runs, which is not published",
-    "installs": "One attempt on one machine",
-    "runs": "One attempt on one machine",
-    "failure mode": "An assessment in words of one attempt on one machine",
+    "docker": "This says whether the project offered a container at the time of the survey",
+    "time to first output": "This is the working time of one person on one machine",
+    "deterministic": "This compares the output of repeated runs, which is not published",
+    "installs": "This is the result of one attempt on one machine",
+    "runs": "This is the result of one attempt on one machine",
+    "failure mode": "This is an assessment in words of one attempt on one machine",
 }
 
 
@@ -153,7 +158,7 @@ def table11_12(source: Source) -> Iterator[Cell]:
     """Say for every deployment cell how it could be checked."""
     for cell in source.cells["table11_12_deployment"]:
         deployment = _DEPLOYMENT[cell.column]
-        yield no_data(cell, f"{deployment}; checking it means deploying the tool again.")
+        yield no_data(cell, f"{deployment}; to check it, the tool must be deployed again.")
 
 
 # Tables 3 and 9: how many scenarios the tools cover, and which totals follow from the table.
@@ -236,7 +241,8 @@ def table3(source: Source) -> Iterator[Cell]:
     for cell in source.cells[_SUITE_TABLE]:
         yield no_data(
             cell,
-            f"A definition of the survey, not a result. All categories add up to {total}.",
+            f"The survey chose this number; it is not a result. All categories add up to {total} "
+            "scenarios.",
         )
 
 
@@ -245,14 +251,17 @@ def table9_coverage(source: Source) -> Iterator[Cell]:
     suite = _suite(source)
     for cell in source.cells[_COVERAGE]:
         if cell.column == "scenarios":
-            same = Candidate("scenarios of the category in Table 3", suite[cell.row], stated=True)
-            yield judge(cell, [same], "The same number is printed twice.")
+            same = Candidate(
+                "number of scenarios of this category in Table 3", suite[cell.row], stated=True
+            )
+            yield judge(cell, [same], "Tables 3 and 9 print the same number.")
             continue
         claimed = sum(int(n) for n, _ in _COUNT.findall(cell.printed))
         fits = f"{claimed} of {suite[cell.row]}"
         yield no_data(
             cell,
-            f"The survey's assessment ({fits} scenarios); it does not say which scenarios.",
+            f"This is the survey's assessment ({fits} scenarios); the survey does not say which "
+            "scenarios.",
         )
 
 
@@ -265,7 +274,9 @@ def table9_totals(source: Source) -> Iterator[Cell]:
             yield judge(cell, _of_tool(source, cell, n))
         elif cell.row.startswith("T4+I5+D1"):
             total = float(sum(suite[name] for name in _NAMED))
-            yield judge(cell, [Candidate("sum of the three categories in Table 3", total, True)])
+            yield judge(
+                cell, [Candidate("number of scenarios of T4, I5 and D1 in Table 3", total, True)]
+            )
         elif cell.row.startswith("workloads said"):
             yield judge(
                 cell,
@@ -277,8 +288,8 @@ def table9_totals(source: Source) -> Iterator[Cell]:
 
 
 _BOUNDS = (
-    "Table 9 says how many scenarios a tool covers, not which. For a count over several tools, "
-    "only bounds may therefore be known."
+    "Table 9 says how many scenarios each tool covers, but not which ones, so a count over several "
+    "tools may be known only within bounds."
 )
 
 
@@ -286,9 +297,11 @@ def _of_tool(source: Source, cell: PrintedCell, n: int) -> list[Candidate]:
     full = sum(coverage_of(source, cell.column, "S").values())
     partial = sum(coverage_of(source, cell.column, "P").values())
     if cell.row == "supported":
-        return [Candidate("sum of S over the categories", full, stated=True)]
+        return [Candidate("scenarios with full support (S), all categories", full, stated=True)]
     if cell.row == "partial":
-        return [Candidate("sum of P over the categories", partial, stated=True)]
+        return [
+            Candidate("scenarios with partial support (P), all categories", partial, stated=True)
+        ]
     return [
         Candidate(f"(S + P/2) / {n}", (full + partial / 2) / n, stated=True),
         Candidate(f"S / {n}", full / n),
@@ -331,13 +344,14 @@ def _headline(source: Source, n: int) -> list[Candidate]:
     ]
     return [
         Candidate(
-            f"scenarios of T4, I5 and D1, which the sentence names, divided by {n}",
+            "number of scenarios of T4, I5 and D1, the categories that the sentence names, divided "
+            f"by {n}",
             named,
             stated=True,
         ),
         *(
             Candidate(
-                f"scenarios without a tool, divided by {n}; {way}",
+                f"scenarios that no tool covers, divided by {n}; {way}",
                 low if low == high else (low, high),
             )
             for way, low, high in none

@@ -309,7 +309,9 @@ class Source:
         """Return a figure that must be in the dataset."""
         value = self.run(tool, run, quantity, statistic)
         if value is None:
-            raise InputError(f"the survey dataset has no {quantity} ({statistic}) of {tool}, {run}")
+            raise InputError(
+                f"the survey dataset has no {quantity} ({statistic}) for tool {tool}, run {run}"
+            )
         return value
 
     def number(self, table: str, row: str, column: str) -> float:
@@ -317,7 +319,9 @@ class Source:
         for cell in self.cells[table]:
             if (cell.row, cell.column) == (row, column) and cell.value is not None:
                 return cell.value
-        raise InputError(f"the survey dataset prints no number in {table}, {row}, {column}")
+        raise InputError(
+            f"the survey dataset has no printed number in table {table}, row {row}, column {column}"
+        )
 
 
 def judge(cell: PrintedCell, candidates: Iterable[Candidate], note: str = "") -> Cell:
@@ -331,8 +335,8 @@ def judge(cell: PrintedCell, candidates: Iterable[Candidate], note: str = "") ->
         notes = [note]
         if fit == "tie":
             notes.append(
-                "The value is exactly halfway between two figures that could be printed; the "
-                "survey prints the lower one."
+                "The recomputed value is exactly halfway between two numbers with as many digits "
+                "as printed; the survey prints the lower of the two."
             )
         if not candidate.stated:
             notes += [_shown_rule(c, cell) for c in tried if c.stated]

@@ -66,9 +66,9 @@ def selections(pairs: Pairs) -> Iterator[tuple[str, Pairs]]:
     if len(variants) > 1 and single is not None:
         yield f"the {single.n} single-device unfused configurations", single
         others = variants - {_SINGLE}
-        mixed = "fused with unfused" if others == {_FUSED} else "distributed with single-device"
+        mixed = "fused and unfused" if others == {_FUSED} else "distributed and single-device"
         if _FUSED in others and len(others) > 1:
-            mixed = "fused and distributed with single-device"
+            mixed = "fused, distributed and single-device"
         yield f"{mixed} configurations pooled ({pairs.n})", pairs
     else:
         yield f"all {pairs.n} configurations", pairs
@@ -99,7 +99,7 @@ def narrowed_rules(pairs: Pairs) -> Iterator[Candidate]:
     for i in range(pairs.n):
         part = pairs.take(np.asarray([i]))
         name = ", ".join(f"{key} {part.column(key)[0]}" for key in _NARROWING_KEYS)
-        yield Candidate(f"APE of one configuration of {pairs.n}: {name}", mean(part))
+        yield Candidate(f"APE of one of {pairs.n} configurations: {name}", mean(part))
 
 
 def composition(pairs: Pairs) -> str:
@@ -140,10 +140,10 @@ def published_rules(source: Source, cell: PrintedCell) -> tuple[list[Candidate],
     )
     match = source.once("published", lambda: _search(source))
     if match is None:
-        return [every], "No single subset gives all three figures."
+        return [every], "No single subset gives all three published figures."
     return [every, Candidate(match.description, match.values[tool])], (
-        "Found by searching for a subset that gives the published figures of all three predictors "
-        f"at once; {match.expected_by_chance:.2g} such matches are expected by chance."
+        "This subset was found by a search for rows that give the published figures of all three "
+        f"predictors at once; {match.expected_by_chance:.2g} such matches are expected by chance."
     )
 
 
@@ -169,8 +169,8 @@ def table6(source: Source) -> Iterator[Cell]:
         elif cell.column == "claimed":
             yield no_data(
                 cell,
-                "A claim, taken as printed. The survey does not say where NeuSight publishes this "
-                "claim; the audit checks the registry's entry for it.",
+                "This is a claim, which was not recomputed. The survey does not say where NeuSight "
+                "publishes it; `errcomp audit neusight --by device,mode` checks it.",
             )
         else:
             yield _verdict(cell, source)
@@ -180,22 +180,24 @@ def _verdict(cell: PrintedCell, source: Source) -> Cell:
     """Check the one verdict that has a rule: a mismatch is more than twice the claim."""
     survey = source.number(_TABLE6, cell.row, "survey")
     ratio = survey / source.number(_TABLE6, cell.row, "claimed")
-    note = f"Printed error divided by printed claim: {ratio:.2f}."
+    note = f"The printed error divided by the printed claim is {ratio:.2f}."
     if (ratio > 2) != (cell.printed == "Mismatch"):
-        raised = Candidate("more than twice the claim is a mismatch", ratio)
-        return judge(cell, [raised], f"{note} The caption's rule gives the other verdict.")
+        raised = Candidate("an error of more than twice the claim is a mismatch", ratio)
+        return judge(
+            cell, [raised], f"{note} By the rule in the caption, the verdict would be different."
+        )
     if cell.printed != "Mismatch":
         return no_data(
             cell,
-            f"{note} By the caption, only more than twice the claim is a mismatch. The survey "
-            "states no rule that separates Match from Close.",
+            f"{note} By the caption, an error is a mismatch only if it is more than twice the "
+            "claim. The survey states no rule that separates Match from Close.",
         )
     return replace(
-        no_data(cell, f"{note} Recomputed from the printed figures."),
+        no_data(cell, f"{note} This ratio comes from the printed figures, not from the pairs."),
         recomputed=ratio,
         unit="ratio",
         status="reproduced",
-        rule="more than twice the claim is a mismatch",
+        rule="an error of more than twice the claim is a mismatch",
         decimals=1,
     )
 
@@ -206,7 +208,7 @@ def _group(pairs: Pairs, conditions: Mapping[str, object]) -> Pairs:
         wanted = ", ".join(f"{key} {value}" for key, value in conditions.items())
         raise InputError(
             f"{pairs.source}: no configuration with {wanted}. The replication needs the built-in "
-            "neusight dataset, or a complete rebuild of it."
+            "neusight dataset, or a complete rebuild of that dataset."
         )
     return part
 
@@ -217,10 +219,14 @@ def group_extremes(pairs: Pairs, extreme: Callable[..., float]) -> list[Candidat
     word = "lowest" if extreme is min else "highest"
     first = extreme(_MEAN(next(iter(group.values()))) for group in groups)
     last = extreme(_MEAN(list(group.values())[-1]) for group in groups)
-    name = f"{word} mean APE of a device and mode ({len(groups)} groups)"
+    name = f"{word} mean APE of a group by device and mode ({len(groups)} groups)"
     return [
-        Candidate(f"{name}, single-device unfused configurations where there are any", first, True),
-        Candidate(f"{name}, variants pooled", last),
+        Candidate(
+            f"{name}; only single-device unfused configurations in groups that have any",
+            first,
+            True,
+        ),
+        Candidate(f"{name}; all variants pooled", last),
     ]
 
 
@@ -240,8 +246,8 @@ def _gpu_types(source: Source) -> list[Candidate]:
         Candidate("device types among all configurations", len(types), True),
         Candidate("device types, without counting SXM versions separately", len(chips)),
         Candidate(
-            f"device types listed in Table 6, which leaves out {' and '.join(left_out)}; their "
-            f"{missing} configurations are among the 146",
+            f"device types listed in Table 6, which leaves out {' and '.join(left_out)}; the 146 "
+            f"configurations include {missing} on these",
             len(listed),
         ),
     ]
@@ -253,7 +259,7 @@ def _amd_extreme(extreme: Callable[..., float]) -> Callable[[Source], list[Candi
         groups = part.groups(["device"])
         values = [_MEAN(part.take(group.index)) for group in groups]
         word = "lowest" if extreme is min else "highest"
-        rule = f"{word} mean APE of an AMD device in training ({len(groups)} devices)"
+        rule = f"{word} mean APE of training on an AMD device ({len(groups)} devices)"
         return [Candidate(rule, extreme(values), True)]
 
     return candidates
@@ -272,7 +278,7 @@ def _gap(source: Source) -> list[Candidate]:
     claim = source.number(_TABLE6, "H100, inference", "claimed")
     part = _group(source.neusight, {"device": "H100", "mode": "inference"})
     return [
-        Candidate(f"mean APE divided by the claim, {which}", _MEAN(chosen) / claim, stated=not i)
+        Candidate(f"mean APE of {which}, divided by the claim", _MEAN(chosen) / claim, stated=not i)
         for i, (which, chosen) in enumerate(selections(part))
     ]
 
@@ -284,7 +290,7 @@ def _sample_size(extreme: Callable[..., int]) -> Callable[[Source], list[Candida
         word = "smallest" if extreme is min else "largest"
         return [
             Candidate(
-                f"{word} group of device and mode, {which}",
+                f"number of pairs in the {word} group by device and mode, {which}",
                 extreme(len(group.index) for group in part.groups(["device", "mode"])),
                 stated=part is single,
             )
@@ -386,7 +392,7 @@ def _of_devices(values: Mapping[str, float], devices: Sequence[str]) -> list[flo
 
 def _both_ways(rule: str, ends: tuple[float, float]) -> Iterator[Candidate]:
     yield Candidate(rule, ends)
-    yield Candidate(f"{rule}; ends rounded outwards", ends, outwards=True)
+    yield Candidate(f"{rule}; both ends rounded outwards", ends, outwards=True)
 
 
 def _kernel(source: Source) -> Iterator[Candidate]:
@@ -398,14 +404,15 @@ def _kernel(source: Source) -> Iterator[Candidate]:
             measured = group.column("measured_operator_sum").astype(np.float64)
             errors.append(float(np.mean(np.abs(predicted - measured) / measured)))
     yield Candidate(
-        "mean error of the sum of operators, by device and mode, V100, A100 and H100 "
-        f"({len(errors)} groups)",
+        "mean absolute error of the sum of operators, for each device and mode of V100, A100 and "
+        f"H100 ({len(errors)} groups)",
         _ends(errors),
         stated=True,
     )
     main = _of_devices(_table6_errors(source), _MAIN)
     yield from _both_ways(
-        f"end-to-end (not kernel) errors in Table 6 of V100, A100 and H100 ({len(main)} rows)",
+        "errors of V100, A100 and H100 in Table 6, which are end-to-end, not kernel errors "
+        f"({len(main)} rows)",
         _ends(main),
     )
 
@@ -414,11 +421,15 @@ def _model(source: Source) -> Iterator[Candidate]:
     table = _table6_errors(source)
     every = [_MEAN(group) for _, group in _groups(source.neusight)]
     yield Candidate(
-        f"mean APE end to end, by device and mode ({len(every)} groups)", _ends(every), stated=True
+        f"mean APE of end-to-end times, for each device and mode ({len(every)} groups)",
+        _ends(every),
+        stated=True,
     )
     yield from _both_ways("all rows of Table 6", _ends(list(table.values())))
     others = [value for row, value in table.items() if row.partition(", ")[0] not in _MAIN]
-    yield from _both_ways("rows of Table 6 other than V100, A100 and H100", _ends(others))
+    yield from _both_ways(
+        "rows of Table 6 for devices other than V100, A100 and H100", _ends(others)
+    )
 
 
 def _composition(source: Source) -> Iterator[Candidate]:
@@ -430,12 +441,17 @@ def _composition(source: Source) -> Iterator[Candidate]:
     means = [float(gap.mean()) for gap in gaps.values()]
     yield Candidate(
         "measured end-to-end time minus the sum of the measured operators, as a share of the "
-        f"end-to-end time, mean by device and mode ({len(means)} groups)",
+        f"end-to-end time, mean for each device and mode ({len(means)} groups)",
         _ends(means),
         stated=True,
     )
     sizes = [float(np.abs(gap).mean()) for gap in gaps.values()]
-    yield from _both_ways("the same, mean of the absolute values", _ends(sizes))
+    yield from _both_ways(
+        "absolute difference between measured end-to-end time and sum of the "
+        "measured operators, as a share of the end-to-end time, mean for each device and "
+        "mode",
+        _ends(sizes),
+    )
     kernel = [source.number("error_by_level", "kernel, NeuSight", end) for end in ("low", "high")]
     model = [
         source.number("error_by_level", "model, NeuSight, extrapolated", end)
@@ -455,17 +471,19 @@ NEUSIGHT_RANGES: Mapping[tuple[str, str], tuple[_Rules, str]] = {
         "kernel error range on datacentre GPUs, high",
     ): (
         _kernel,
-        "The built-in table holds sums of operators, not single operators. If the errors of the "
-        "operators differ in sign, the sum has a smaller error than the operators.",
+        "The built-in table holds the sums of operator times, not the times of single operators. "
+        "If the errors of the operators differ in sign, the relative error of the sum is smaller "
+        "than the errors of the operators.",
     ),
     ("model-level error range, low", "model-level error range, high"): (
         _model,
-        "This range and the kernel-level range come from two parts of the same end-to-end column; "
-        "neither is a measurement at kernel level, so their difference is not a composition error.",
+        "This range and the kernel-level range come from two parts of the same column of "
+        "end-to-end errors; neither is a measurement at kernel level, so their difference is not a "
+        "composition error.",
     ),
     ("composition error, low", "composition error, high"): (
         _composition,
-        "A negative gap means that the operators, timed one by one, take longer than the whole "
+        "A negative value means that the operators, timed one by one, take longer than the whole "
         "run.",
     ),
 }
@@ -509,7 +527,7 @@ def _claimed(level: str) -> tuple[list[Candidate], str]:
             stated=True,
         ),
         *(
-            Candidate(f"the range claimed by one tool alone, {claim.tool}", ends)
+            Candidate(f"the range that one tool claims, {claim.tool}", ends)
             for claim, ends in known
             if ends[0] < ends[1]
         ),
@@ -543,7 +561,7 @@ def error_by_level(source: Source) -> Iterator[Cell]:
                 for claim, (start, end) in _claims_at(low.row)
                 if (low.value or 0) <= start and end <= (high.value or 0)
             ]
-            note += f" Claims within the range: {', '.join(inside) or 'none'}."
+            note += f" Tools whose claims lie within the range: {', '.join(inside) or 'none'}."
             yield from judge_range(low, high, candidates, note)
 
 
@@ -555,7 +573,7 @@ def _launch(source: Source, cells: Sequence[PrintedCell]) -> Iterator[Cell]:
     for cell in cells:
         yield no_data(
             cell,
-            "Needs a trace with launch times. The artifact measures operators one by one; the "
-            f"rest of the end-to-end time comes to {low:.1f} to {high:.1f} us per operator "
-            f"(middle half of {part.n} configurations).",
+            "To recompute it, a trace with launch times is needed. The artifact times operators "
+            "one by one; the rest of the end-to-end time, divided by the number of operators, is "
+            f"{low:.1f} to {high:.1f} us (middle half of {part.n} configurations).",
         )

@@ -8,8 +8,8 @@ from errcomp.claims.replicate.judging import Candidate, Cell, PrintedCell, Sourc
 from errcomp.readers.learned.survey import QUANTILE_RULES
 
 _PRINTED = (
-    "Computed from printed figures: this checks whether they are consistent, not whether they are "
-    "true."
+    "This was computed from other printed figures; it checks whether the printed figures agree, "
+    "not whether they are true."
 )
 _ALL_REDUCE = "All-Reduce, 8 NPUs 1 MB"
 _RING_STEPS = "2(N-1)/N"
@@ -64,8 +64,8 @@ def _overhead(source: Source, cell: PrintedCell) -> Cell:
     return judge(
         cell,
         [Candidate(rule, printed / (printed + compute))],
-        "There is no log of this run; the logs of the other two runs have the same compute time. "
-        "Computed from a printed figure.",
+        "There is no log of this run, so the compute time is that of the other two runs, whose "
+        "logs agree. The cycles are a printed figure.",
     )
 
 
@@ -76,11 +76,13 @@ def _ratio(source: Source, cell: PrintedCell) -> Candidate:
     if cell.row.startswith("ring formula"):
         # A ring all-reduce of one message over N devices sends 2(N - 1)/N of it per device.
         return Candidate(
-            f"{_RING_STEPS} at 8 over {_RING_STEPS} at 4", (14 / 8) / (6 / 4), stated=True
+            f"{_RING_STEPS} for N = 8, divided by {_RING_STEPS} for N = 4",
+            (14 / 8) / (6 / 4),
+            stated=True,
         )
     if cell.row.startswith("communication scaling"):
         eight, four = (cycles(f"ResNet-50 data parallel, {n} GPUs") for n in (8, 4))
-        return Candidate("cycles at 8 GPUs over cycles at 4", eight / four, stated=True)
+        return Candidate("cycles at 8 GPUs divided by cycles at 4 GPUs", eight / four, stated=True)
     return Candidate(
         "cycles divided by the cycles of all-reduce",
         cycles(cell.row) / cycles(_ALL_REDUCE),
@@ -132,7 +134,11 @@ def _serving_note(source: Source, cell: PrintedCell) -> str:
 
 def _quantiles(source: Source, run: str, *, over: float = 1.0) -> list[Candidate]:
     """Return the P99 under every rule of numpy.quantile; its default is the implied rule."""
-    name = "P99 of the requests" if over == 1 else "P99 divided by the mean of the requests"
+    name = (
+        "P99 latency of the requests"
+        if over == 1
+        else ("P99 latency divided by the mean latency of the requests")
+    )
     return [
         Candidate(
             f"{name}, quantile rule {rule!r}",
@@ -147,7 +153,7 @@ def _quantile_note(source: Source, run: str) -> str:
     values = [source.need("VIDUR", run, "P99 E2E latency", rule) for rule in QUANTILE_RULES]
     n = source.need("VIDUR", run, "requests", "count")
     return (
-        f"Only the few largest of {n:g} requests determine the P99: the {len(values)} rules of "
+        f"Only the few slowest of {n:g} requests determine the P99: the {len(values)} methods of "
         f"numpy.quantile give {min(values):.3f} to {max(values):.3f} s."
     )
 
@@ -163,17 +169,24 @@ def _difference(source: Source) -> list[Candidate]:
     vllm, sarathi = printed("vllm"), printed("sarathi")
     return [
         Candidate(
-            "difference of the means, divided by the mean of vLLM", below["vllm"], stated=True
+            "difference of the mean latencies, divided by the mean latency of vLLM",
+            below["vllm"],
+            stated=True,
         ),
         Candidate(
-            "difference between the means, each first rounded as printed, divided by the mean of "
+            "difference of the mean latencies as printed (rounded), divided by the mean latency of "
             "vLLM",
             1 - sarathi / vllm,
         ),
         Candidate(
-            "other base: difference of the means, divided by the mean of Sarathi", below["sarathi"]
+            "difference of the mean latencies, divided by the mean latency of Sarathi",
+            below["sarathi"],
         ),
-        Candidate("other base, from the means rounded as printed", vllm / sarathi - 1),
+        Candidate(
+            "difference of the mean latencies as printed (rounded), divided by the mean "
+            "latency of Sarathi",
+            vllm / sarathi - 1,
+        ),
     ]
 
 
@@ -185,9 +198,10 @@ def same_load(source: Source) -> str:
     sarathi = source.need("VIDUR", "sarathi", "E2E latency")
     same = source.need("VIDUR", first, "requests as long as those of sarathi", "count")
     return (
-        f"The two runs differ in load: Sarathi served only the first {shared:g} requests of "
-        f"vLLM's run, which are shorter ({same:g} have equal length in both runs). On those "
-        f"{shared:g} requests Sarathi's mean is {100 * (1 - sarathi / vllm):.1f} % lower."
+        f"The two runs differ in load: Sarathi served only the first {shared:g} requests of vLLM's "
+        f"run, which have fewer tokens than the average request ({same:g} of them have as many "
+        f"tokens in both runs). On those {shared:g} requests, Sarathi's mean latency is "
+        f"{100 * (1 - sarathi / vllm):.1f} % lower than vLLM's."
     )
 
 
@@ -210,11 +224,11 @@ def timeloop(source: Source) -> Iterator[Cell]:
     """Recompute the energy and latency figures of one layer on an Eyeriss-like accelerator."""
     for cell in source.cells[_TABLE]:
         if cell.row in _SHARES:
-            note = f"No output for this layer is published. {_example(source)}"
+            note = f"No Timeloop output for this layer is published. {_example(source)}"
             yield judge(cell, [_share(source, cell)], note)
         elif cell.row == "processing elements":
             value = source.need("Timeloop", _EXAMPLE, "processing elements", "total")
-            rule = "processing elements of Timeloop's eyeriss_like example design"
+            rule = "number of processing elements in Timeloop's eyeriss_like example design"
             yield judge(cell, [Candidate(rule, value, stated=True)])
         else:
             energy = cell.row in ("total energy", "energy per MAC")
@@ -237,9 +251,9 @@ def _example(source: Source) -> str:
     total = source.need("Timeloop", _EXAMPLE, "energy per MAC", "Total")
     conv1 = source.number(_TABLE, "MACs", "value")
     return (
-        f"Timeloop's example for this design ({macs:,.0f} MACs, not {conv1:,.0f}) needs "
-        f"{total:.2f} fJ per MAC, 5500 when rounded to two digits. Multiplied by the MACs of this "
-        f"layer, this is {1e-9 * total * conv1:.2f} uJ."
+        f"Timeloop's example for this design is another layer ({macs:,.0f} MACs instead of "
+        f"{conv1:,.0f}). It needs {total:.2f} fJ per MAC (5500 if rounded to two digits). "
+        f"Multiplied by the MACs of this layer, this is {1e-9 * total * conv1:.2f} uJ."
     )
 
 
@@ -251,7 +265,7 @@ def _consistent(source: Source, cell: PrintedCell) -> list[Candidate]:
     if cell.row == "total energy":
         return [Candidate("energy per MAC times MACs", 1e-9 * per_mac * macs, stated=True)]
     if cell.row == "energy per MAC":
-        rule = "total energy over MACs"
+        rule = "total energy divided by MACs"
         return [Candidate(rule, 1e9 * printed("total energy") / macs, stated=True)]
     if cell.row == "MACs":
         product = 1.0
@@ -259,17 +273,17 @@ def _consistent(source: Source, cell: PrintedCell) -> list[Candidate]:
             product *= size
         return [Candidate("64·3·7·7·112·112, the shape of the layer", product, stated=True)]
     if cell.row == "ideal cycles":
-        rule = "MACs over processing elements"
+        rule = "MACs divided by processing elements"
         return [Candidate(rule, macs / printed("processing elements"), stated=True)]
     if cell.row == "data movement to computation":
         mac, dram = printed("MAC share"), printed("DRAM share")
         return [
             Candidate(
-                "energy of everything except the MACs, over the energy of the MACs",
+                "energy of everything except the MACs, divided by the energy of the MACs",
                 (1 - mac) / mac,
                 stated=True,
             ),
-            Candidate("energy of DRAM alone, over the energy of the MACs", dram / mac),
+            Candidate("energy of DRAM alone, divided by the energy of the MACs", dram / mac),
         ]
     return [
         Candidate(f"ideal cycles, {other}, clock {name}", _latency(source, cell, cycles, clock))

@@ -214,8 +214,9 @@ class SearchResult(Shown, Document):
             verdict = "coincidence cannot be ruled out"
         matches = "1 match is" if best.found == 1 else f"{best.found} matches are"
         return (
-            f"Searched {scope}. Simplest match: {best}. {matches} at least this "
-            f"simple; {format_number(best.expected_by_chance, 2)} expected by chance, so {verdict}."
+            f"Searched {scope}. Simplest match: {best}. {matches} at least this simple; "
+            f"{format_number(best.expected_by_chance, 2)} would be expected by chance, so "
+            f"{verdict}."
         )
 
 
@@ -362,18 +363,22 @@ def _check_range(pairs: Pairs) -> None:
 def _read(figures: Mapping[str, str | float]) -> dict[str, Printed]:
     if not isinstance(figures, Mapping):
         raise InputError(
-            f"figures must map a tool to its figure, got {type(figures).__name__}. "
-            'Write {"neusight": "2.3%"}, or {"": "2.3%"} for a table of one tool.'
+            "figures must be a mapping from each tool to its published figure, got "
+            f'{type(figures).__name__}. Write {{"neusight": "2.3%"}}, or {{"": "2.3%"}} for a '
+            "table of one tool."
         )
     if not figures:
-        raise InputError('no figure to search for. Give tool and figure, e.g. {"neusight": "2.3%"}')
+        raise InputError(
+            "no figure to search for. Give the tool and its published figure, e.g. "
+            '{"neusight": "2.3%"}'
+        )
     for name, text in figures.items():
         if not isinstance(text, str | int | float):
-            raise InputError(f'figure of {name!r} must be text such as "2.3%", got {text!r}')
+            raise InputError(f'the figure of {name!r} must be text such as "2.3%", got {text!r}')
     printed = {name: parse_printed(text) for name, text in figures.items()}
     for name, figure in printed.items():
         if figure.high <= 0 or (figure.low if figure.value is None else figure.value) < 0:
-            raise InputError(f"figure of {name!r} must not be negative, got {figure.text!r}")
+            raise InputError(f"the figure of {name!r} must not be negative, got {figure.text!r}")
     return printed
 
 
@@ -494,10 +499,10 @@ def _searched(
         "combinations": subsets * len(table.rules),
         "complete": all(f.complete for f in factors),
         "bounds": {f.name: f.listed for f in factors if not f.complete},
-        "null": "unrelated figures with as many digits as the published ones and as close to the "
-        f"figures of the whole table (within a factor of {NEAREST:g} to {FACTOR:g}), drawn "
-        "independently or together, whichever gives more matches; where subsets are many, a sample "
-        "of them is counted",
+        "null": "random figures with as many digits as the published figures and as close to the "
+        f"figures of the whole table (within a factor of {NEAREST:g} to {FACTOR:g}), drawn for "
+        "each tool independently or for all tools together, whichever gives more matches; if there "
+        "are many subsets, only a sample of them is counted",
         "seed": seed,
     }
 

@@ -327,7 +327,7 @@ def join(pairs: Pairs, names: Sequence[str], tool_key: str) -> Configurations:
     for name, values in columns.items():
         if len(names) > 1 and cannot_match(name, [[values[i] for i in part] for part in rows]):
             ignored.setdefault(
-                name, "constant within each tool, different between tools: cannot match rows"
+                name, "constant within each tool, different between tools: not used to match rows"
             )
     left_out: dict[str, int] = {}
     if len(names) > 1:
@@ -374,8 +374,9 @@ def _rows_of_tools(pairs: Pairs, names: Sequence[str], tool_key: str) -> list[ND
         return [everything]
     if not known:
         raise InputError(
-            f"figures for {len(names)} tools, but the table has no column {tool_key!r} with the "
-            "tool of each row. Give one figure, or name the column (tool_key=...)."
+            f"{len(names)} figures for different tools were given, but the table has no column "
+            f"{tool_key!r} with the tool of each row. Give one figure, or name the column "
+            "(tool_key=...)."
         )
     texts = np.asarray([str(v) for v in pairs.column(tool_key)])
     for name in names:
@@ -412,15 +413,16 @@ def _match(
                 named = ", ".join(f"{c}={v}" for c, v in zip(shared, key, strict=True))
                 raise InputError(
                     f"tool {name} has the configuration {named} twice ({describe_rows(twice)}), so "
-                    "its rows cannot be matched with those of the other tools. Add a key to "
-                    "these rows, such as 'repeat'."
+                    "its rows cannot be matched with those of the other tools. Add a column that "
+                    "distinguishes these rows, such as 'repeat'."
                 )
             table[key] = i
         tables.append(table)
     common = [key for key in tables[0] if all(key in table for table in tables[1:])]
     if not common:
         raise InputError(
-            f"{', '.join(names)} have no configuration in common (matched by {', '.join(shared)})"
+            f"the tools {', '.join(names)} have no configuration in common (rows are matched by "
+            f"{', '.join(shared)})"
         )
     matched = [np.asarray([table[key] for key in common], dtype=np.int64) for table in tables]
     left_out = {name: len(index) - len(common) for name, index in zip(names, rows, strict=True)}

@@ -203,14 +203,14 @@ def _of_one_tool(table: Pairs) -> tuple[Pairs, int]:
     chosen = table.of_tool() if table.subject in table.tools else table
     if len(chosen.tools) > 1:
         raise InputError(
-            f"limits of agreement are for one tool, got {len(chosen.tools)}: "
+            f"limits of agreement need pairs of one tool, got {len(chosen.tools)} tools: "
             f"{describe_names(chosen.tools)}. Choose one with pairs.of_tool(NAME)."
         )
     shown = chosen.predicted > 0
     if not shown.any():
         raise NotDefinedError(
-            f"no prediction of {_text.count(chosen.n, 'pair')} is positive, and the log scale "
-            "needs positive ones. Draw their errors instead (ecdf, by_group)."
+            f"none of the predictions is positive ({_text.count(chosen.n, 'pair')}), but the log "
+            "scale needs positive numbers. Draw the errors instead (ecdf, by_group)."
         )
     return chosen if shown.all() else chosen.take(shown), int((~shown).sum())
 
@@ -293,26 +293,26 @@ def _notes(table: Pairs, summary: Agreement, difference: Floats, missing: int) -
     else:
         inside = (difference >= summary.low[0]) & (difference <= summary.high[0])
         notes = [
-            f"{int(inside.sum()):,} of {table.n:,} ({_text.share(float(inside.mean()))}) between "
-            "the limits (95 % if normal); [ ]: 95 % intervals"
+            f"{int(inside.sum()):,} of {table.n:,} pairs ({_text.share(float(inside.mean()))}) "
+            "between the limits (95 % if normal); [ ]: 95 % intervals"
         ]
     if summary.slope is not None:
         per_ten = math.expm1(summary.slope[1] * math.log(10))
         notes.append(
-            f"dotted: trend, predicted / measured {_text.signed(per_ten)} per tenfold size "
+            f"dotted: trend of predicted / measured, {_text.signed(per_ten)} per tenfold size "
             f"({_p_value(summary.slope[2])})"
         )
     elif summary.mean is not None:
-        notes.append("no trend with size at 5 % significance")
+        notes.append("no significant trend with size (5 % level)")
     if summary.normality is not None:
         low, high = (math.expm1(float(np.quantile(difference, q))) for q in (0.025, 0.975))
         notes.append(
-            f"far from normal (Shapiro-Wilk W={summary.normality:.2f}): "
-            f"95 % of pairs in {_percent(low)} to {_percent(high)} %"
+            f"errors far from normal (Shapiro-Wilk W={summary.normality:.2f}): 95 % are between "
+            f"{_percent(low)} and {_percent(high)} %"
         )
     notes += _uneven(table)
     if missing:
-        notes.append(f"{_text.count(missing, 'prediction')} of 0 or less not drawn")
+        notes.append(f"not drawn: {_text.count(missing, 'prediction')} of 0 or less")
     return notes
 
 
@@ -326,8 +326,8 @@ def _uneven(table: Pairs) -> list[str]:
         return []
     smallest, share = (finding.caveat.evidence[k] for k in ("n_smallest", "share_of_error"))
     return [
-        f"the smallest {smallest:,} quantities make up {_text.share(share)} of the MAPE: the "
-        "limits are too wide for large quantities"
+        f"{_text.share(share)} of the MAPE comes from the smallest "
+        f"{_text.count(smallest, 'pair')}: the limits are too wide for large ones"
     ]
 
 

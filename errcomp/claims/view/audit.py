@@ -89,7 +89,8 @@ def audit_view(audit: Audit, pairs: Pairs | None = None) -> Report:
     notes = []
     if pairs is None and not audit.engine:
         notes.append(
-            "For figures of single pairs, report on the table itself: errcomp report TABLE."
+            "For plots of single pairs, make the report from the table itself: errcomp report "
+            "TABLE."
         )
     notes += unchecked(audit) + stayed(audit)
     notes += [f"Not used: {not_used(dropped)}." for dropped in audit.dropped]
@@ -196,7 +197,8 @@ def _written_caveats(row: AuditRow) -> Cell:
     if row.verdict.claim is not None:
         averages = could_hold_as(row.verdict, row.figures)
         also = (
-            f" The {spoken(averages)} of the same pairs is consistent with the claim."
+            f" The {spoken(averages)} of the same pairs {'is' if len(averages) == 1 else 'are'} "
+            "consistent with the claim."
             if averages
             else ""
         )
@@ -298,7 +300,7 @@ def _how_to_ask(result: Audit) -> list[Note]:
     if example is None or not result.by:
         return []
     where = " ".join(f"--where {quote(f'{k}={v}')}" for k, v in example.key.items())
-    return [Note(f"Caveats of a row in full: errcomp audit TABLE {where}", on="text")]
+    return [Note(f"To read a row's caveats in full: errcomp audit TABLE {where}", on="text")]
 
 
 def _signs(shown: Sequence[AuditRow]) -> list[Note]:
@@ -320,7 +322,11 @@ def _signs(shown: Sequence[AuditRow]) -> list[Note]:
 def clusters_drawn(rows: Sequence[AuditRow]) -> str:
     """Say which clusters the intervals resample; nothing if they resample single pairs."""
     names = sorted({row.cluster.replace(",", " and ") for row in rows if interval_sign(row)})
-    return f"Interval from whole clusters ({'; '.join(names)}), not single pairs" if names else ""
+    return (
+        (f"Interval from resampling whole clusters ({'; '.join(names)}), not single pairs")
+        if names
+        else ""
+    )
 
 
 def without_interval(rows: Sequence[AuditRow]) -> list[str]:
@@ -340,7 +346,8 @@ def unchecked(result: Audit) -> list[str]:
         return []
     return [
         f"{INDEPENDENT} If pairs of one model or device have correlated errors, the intervals are "
-        "too narrow: name that column with --column device=COLUMN or --cluster COLUMN."
+        "too narrow: name the column of the model or device with --column device=COLUMN or "
+        "--cluster COLUMN."
     ]
 
 
@@ -349,9 +356,9 @@ def stayed(result: Audit) -> list[str]:
     if not result.engine:
         return []
     return [
-        f"The pairs stayed in place ({result.engine}); only sums and counts were read. Medians are "
-        "within 0.5 % of the exact ones. Not checked, because it needs single pairs: "
-        f"{', '.join(result.not_looked_for)}."
+        f"The pairs stayed in {result.engine}; errcomp read only sums and counts. Medians are "
+        "approximate, within 0.5 % of their exact values. These caveats need single pairs and were "
+        f"not checked: {', '.join(result.not_looked_for)}."
     ]
 
 
@@ -456,8 +463,8 @@ def _of_overall(row: AuditRow) -> Verdict:
     whose = f" of {row.tool}" if row.tool else ""
     return Verdict(
         f"MAPE {row.figures['mape'].format()}",
-        f"over all {row.n:,} pair{'' if row.n == 1 else 's'}{whose}. No claim about all of them "
-        "is known.",
+        f"over all {row.n:,} pair{'' if row.n == 1 else 's'}{whose}. No claim about all these "
+        "pairs is known.",
     )
 
 
@@ -518,8 +525,9 @@ def _method(audit: Audit) -> list[tuple[str, str]]:
         (
             "Verdicts",
             "A claim is overstated if the whole interval of the recomputed error lies above all "
-            "numbers that match the claim when rounded. It is understated if the interval lies "
-            "below them, else consistent. It is not verifiable if the pairs cannot decide.",
+            "numbers that match the claim when rounded. It is understated if the whole interval "
+            "lies below these numbers, and otherwise consistent. A claim is not verifiable if the "
+            "pairs cannot decide between these.",
         ),
         ("Coverage of the intervals", f"{100 * audit.level:g} %"),
         (
@@ -542,7 +550,7 @@ def _figures(audit: Audit, pairs: Pairs | None) -> list[Figure]:
     figures = [
         Figure(
             "claimed",
-            "Claimed errors (diamonds) and recomputed ones (points, with intervals).",
+            "Claimed errors (diamonds) and recomputed errors (points, with intervals).",
             partial(_claimed_figure, audit),
         )
     ]
@@ -554,13 +562,14 @@ def _figures(audit: Audit, pairs: Pairs | None) -> list[Figure]:
     figures += [
         Figure(
             "predicted",
-            "Every pair. Predictions on the line are exact; each band contains the pairs within "
-            "its limit.",
+            "Each point is a pair. Predictions on the line are exact; each band contains the "
+            "predictions within the stated error.",
             lambda: _drawing().predicted_against_measured(own),
         ),
         Figure(
             "ecdf",
-            "Share of pairs with at most a given error: read upwards from the error you accept.",
+            "Share of pairs with at most a given error: find the error that you accept on the "
+            "horizontal axis.",
             lambda: _drawing().ecdf(own),
         ),
         Figure(

@@ -87,7 +87,7 @@ def report_audit(
     unknown = [word for word in fail_on if word not in CONDITIONS]
     if unknown or not fail_on:
         raise InputError(
-            f"an audit can fail on {', '.join(CONDITIONS)}, got {unknown or 'nothing'}"
+            f"fail_on must be one or more of {', '.join(CONDITIONS)}, got {unknown or 'nothing'}"
         )
     judged = _claims(result)
     failed = [claim for claim in judged if claim.word in fail_on]
@@ -172,7 +172,10 @@ def _sentence(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> str:
     if not failed:
         decided = sum(claim.word != "not verifiable" for claim in judged)
         if not decided:
-            return f"Nothing could be checked: the pairs cannot decide any of {n}."
+            return (
+                "Nothing could be checked: the pairs cannot decide "
+                f"{'the claim' if len(judged) == 1 else f'any of {n}'}."
+            )
         if len(judged) == 1:
             return "Pass: the claim was not refuted."
         return f"Pass: none of {n} was refuted; the pairs could decide {decided} of them."
@@ -225,8 +228,8 @@ def _what_to_do(judged: Sequence[_Judged], failed: Sequence[_Judged]) -> list[st
     lines = []
     if "overstated" in words:
         lines.append(
-            "Overstated: find what changed in the predictor or in the measurements. Or quote the "
-            "recomputed error with its interval, and say which runs that error is about."
+            "Overstated: find what changed in the predictor or in the measurements, or quote the "
+            "recomputed error with its interval and say which runs it covers."
         )
     if "understated" in words:
         lines.append("Understated: the predictor is better than claimed. Quote the new error.")
@@ -264,11 +267,11 @@ def _footer(result: Audit, judged: Sequence[_Judged]) -> list[str]:
     if not any(claim.verdict.recomputed for claim in judged):
         return []
     percent, n = f"{100 * result.level:g} %", result.judged_together
-    text = f"Checked at {percent}."
+    text = f"The claim is checked at {percent} confidence."
     if n > 1:
         text = (
             f"{n} claims are checked at {100 * result.joint_level:.4g} % confidence each, so that "
-            f"all verdicts together hold at {percent}."
+            f"all verdicts together hold at {percent} confidence."
         )
     alarms = f"{100 * (1 - result.level):g} %"
     text += f" If all claims were true, this check would fail in at most {alarms} of audits."

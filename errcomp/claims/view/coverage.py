@@ -93,7 +93,7 @@ def coverage_map(
     """
     table = parts.checked(pairs)
     if rows == columns:
-        raise InputError(f"rows and columns must be two keys, got {rows!r} twice")
+        raise InputError(f"rows and columns must be two different keys, got {rows!r} twice")
     full = _cells(table, rows, columns)
     cells = _largest(full)
     ax = _style.canvas(ax, 1.9 + 0.42 * max(len(cells.rows), 2))
@@ -303,15 +303,15 @@ def _notes(full: _Cells, cells: _Cells, table: Pairs, rows: str, columns: str) -
         notes[0] += f"; ×: {_text.count(failed, 'prediction')} that failed"
     unplaced = sum(d.n for d in table.dropped if "status" in d.reason) - failed
     if unplaced > 0:
-        notes.append(f"{_text.count(unplaced, 'failure')} not in any cell")
+        notes.append(f"not in any cell: {_text.count(unplaced, 'failed prediction')}")
     for name, many, some in (
         (rows, full.rows, cells.rows),
         (columns, full.columns, cells.columns),
     ):
         if len(many) > len(some):
             notes.append(
-                f"not drawn: {len(many) - len(some):,} values of {_text.shorten(name)} with the "
-                "fewest pairs"
+                f"not drawn: {_text.count(len(many) - len(some), 'value')} of "
+                f"{_text.shorten(name)} with the fewest pairs"
             )
     if len(cells.columns) > _ROOMY:
         large = " (k: thousand)" if np.nanmax(cells.mape, initial=0.0) >= _THOUSANDS else ""

@@ -273,7 +273,7 @@ def _notes(audit: Audit, words: Sequence[str], left_out: Sequence[AuditRow]) -> 
         over = sum(row.verdict.word == "overstated" for row in claims)
         told = f" ({_text.count(len(claims), 'claim')} among them, {over} overstated)"
         notes.append(
-            f"{_text.count(len(left_out), 'group')} not drawn, MAPE up to "
+            f"not drawn: {_text.count(len(left_out), 'group')}, MAPE up to "
             f"{format_fraction(_mape(left_out[0]))}{told if claims else ''}"
         )
     for word, side in (("overstated", "above"), ("understated", "below")):
@@ -284,7 +284,7 @@ def _notes(audit: Audit, words: Sequence[str], left_out: Sequence[AuditRow]) -> 
             f"in (brackets): not significant after correcting for {audit.judged_together} claims"
         )
     if len(audit.overall) > _MOST_ROWS:
-        notes.append(f"{len(audit.overall) - _MOST_ROWS:,} tools not drawn")
+        notes.append(f"not drawn: {_text.count(len(audit.overall) - _MOST_ROWS, 'tool')}")
     return notes
 
 

@@ -77,8 +77,8 @@ def predicted_against_measured(
     shown = table.predicted > 0
     if not shown.any():
         raise NotDefinedError(
-            f"no prediction of {_text.count(table.n, 'pair')} is positive, and a logarithmic scale "
-            "needs positive ones. Draw their errors instead (ecdf, by_group)."
+            f"none of the predictions is positive ({_text.count(table.n, 'pair')}), but a "
+            "logarithmic scale needs positive numbers. Draw the errors instead (ecdf, by_group)."
         )
     ax = _style.canvas(ax, 4.7)
     values = np.concatenate([table.predicted[shown], table.measured[shown]])
@@ -126,7 +126,7 @@ def fractions(name: str, values: Sequence[float]) -> list[float]:
         number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
         if not number or not 0 < value < math.inf:
             raise InputError(
-                f"{name} must hold fractions above 0, got {value!r}. 0.1 stands for 10 %."
+                f"{name} must contain only fractions above 0, got {value!r}. 0.1 stands for 10 %."
             )
     return sorted({float(value) for value in given})
 
@@ -174,7 +174,7 @@ def _scatter_notes(table: Pairs, widths: Sequence[float], missing: int) -> list[
     ]
     notes = [f"shaded: {', '.join(told)}"] if told else []
     if missing:
-        notes.append(f"{_text.count(missing, 'prediction')} of 0 or less not drawn")
+        notes.append(f"not drawn: {_text.count(missing, 'prediction')} of 0 or less")
     return notes
 
 
@@ -393,7 +393,9 @@ def _texts_beside(
             rows.append((f"within {limits} %: {shares} %", _style.INK))
         rows.append(("", ""))
     if len(lines) > len(own):
-        rows.append((f"thin: {_text.count(len(lines) - len(own), 'other tool')}", _style.MUTED))
+        rows.append(
+            (f"thin lines: {_text.count(len(lines) - len(own), 'other tool')}", _style.MUTED)
+        )
     return rows
 
 
@@ -413,11 +415,13 @@ def _ecdf_notes(lines: Sequence[_Line], low: float, logarithmic: bool) -> list[s
     some = any(len(line.errors) >= _FEWEST_FOR_P90 for line in lines)
     notes = ["filled mark: median" + ("; open: P90 (9 of 10 errors are smaller)" if some else "")]
     if _has_band(lines):
-        notes.append("shaded: 95 % band of the whole line (DKW), if pairs are independent")
+        notes.append(
+            "shaded: 95 % confidence band of the whole line (DKW), if pairs are independent"
+        )
     nothing = sum(int((line.errors < low).sum()) for line in lines)
     if logarithmic and nothing:
         notes.append(
-            f"{_text.count(nothing, 'pair')} with errors below {low:.2g} % at the left edge"
+            f"at the left edge: {_text.count(nothing, 'pair')} with errors below {low:.2g} %"
         )
     return notes
 
@@ -492,12 +496,12 @@ def by_group(pairs: Any, by: str | Sequence[str] = ("device",), ax: Axes | None 
     if len(groups) > len(shown):
         rest = [medians[i] for i in order[_MOST_GROUPS:]]
         notes.append(
-            f"{_text.count(len(rest), 'group')} not drawn, median up to "
+            f"not drawn: {_text.count(len(rest), 'group')}, median error up to "
             f"{format_fraction(max(rest) / 100)}"
         )
     few = int((percent[drawn] < low).sum())
     if few:
-        notes.append(f"{_text.count(few, 'pair')} with errors below {low:.2g} % at the left edge")
+        notes.append(f"at the left edge: {_text.count(few, 'pair')} with errors below {low:.2g} %")
     _style.heading(ax, _groups_title(table, keys, len(groups)), notes, room=2)
     return ax
 
@@ -539,4 +543,4 @@ def _how_drawn(shown: Sequence[Group]) -> str:
     if max(sizes) < _FEWEST_FOR_BOX:
         return "thick line: median; points: pairs"
     small = f" (if at least {_FEWEST_FOR_BOX} pairs)" if min(sizes) < _FEWEST_FOR_BOX else ""
-    return f"thick line: median; box: middle half{small}; points: pairs"
+    return f"thick line: median; box: middle half of the errors{small}; points: pairs"

@@ -197,7 +197,7 @@ def levels(result: Replication, ax: Axes | None = None) -> Axes:
     notes = ["recomputed from the claims of the surveyed tools, and for NeuSight from its pairs"]
     if without:
         more = f"{without} more range{'s' if without > 1 else ''}"
-        notes.append(f"not drawn: {more}, without data or not of errors")
+        notes.append(f"not drawn (no data, or not errors): {more}")
     _style.heading(ax, "Error by level: printed and recomputed ranges", notes, room=_keys(ax))
     return ax
 

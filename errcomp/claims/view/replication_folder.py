@@ -27,11 +27,14 @@ _DATASETS = ("survey", "neusight")
 _SEED = 0
 _LIBRARIES = ("numpy", "scipy", "polars")
 _COLUMNS = {
-    "table, where, edition": "file of the transcription, place in the survey, edition",
+    "table, where, edition": "file of the transcription, place in the survey, edition of the "
+    "survey",
     "row, column": "row and column of the cell",
     "printed": "the cell as the survey prints it",
-    "recomputed": "with all digits, in `unit`; `low; high` for a range; empty without data",
-    "unit": "of `recomputed`: `fraction` (0.0587 is 5.87 %), `ratio`, `count`, a unit of time, …",
+    "recomputed": "the recomputed figure with all digits, in `unit`; `low; high` for a range; "
+    "empty if there is no data",
+    "unit": "unit of `recomputed`: `fraction` (0.0587 is 5.87 %), `ratio`, `count`, a unit of "
+    "time, …",
     "status": ", ".join(STATUSES),
     "decimals": "decimals of the printed figure",
     "rule": "the rule that `recomputed` follows",
@@ -155,7 +158,7 @@ def _index(
     yield from (_HEADING, "")
     yield f"{sum(counts.values())} printed cells: {summary}."
     yield from ("", "A cell is reproduced if the rule that the survey states or implies gives the")
-    yield "printed figure. The tables name the rule of every other cell. No cell is left out."
+    yield "printed figure. The tables name the rule of every recomputed cell. No cell is left out."
     yield from ("", "## Tables", "")
     yield from _grid(["Table", "Files"], _linked(tables, _SUFFIXES))
     yield from ("", "## Figures", "")
@@ -172,7 +175,10 @@ def _index(
     columns = [[f"`{name}`", text] for name, text in _COLUMNS.items()]
     yield from ("", "## Columns of the CSV files", "")
     yield from _grid(["Column", "Meaning"], columns)
-    yield f"\n`{_COUNTS}.csv` has a column for each status instead."
+    yield (
+        f"\n`{_COUNTS}.csv` has other columns: the table, and the number of its cells with each "
+        "status."
+    )
     yield from ("", "## How it was made", "", *_basis(bool(without)))
 
 
@@ -193,9 +199,11 @@ def _basis(without: bool) -> Iterator[str]:
         f"- Versions: errcomp {__version__}, {', '.join(versions)}. These versions reproduce the "
         "files byte for byte."
     )
-    yield f"- Seed: {_SEED}, for the intervals in the figure of claims. No cell depends on it."
+    yield (
+        f"- Seed: {_SEED}, for the intervals in the figure of claims. No cell depends on the seed."
+    )
     yield "- Check these files: `sha256sum -c SHA256SUMS`"
-    yield from ("- Datasets, built into errcomp (`errcomp datasets show NAME`):", "")
+    yield from ("- Data: these built-in datasets (`errcomp datasets show NAME` describes one):", "")
     lines = [
         [f"{name}/{escaped(table.file)}", str(table.rows), f"`{table.sha256}`"]
         for name in _DATASETS

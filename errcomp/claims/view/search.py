@@ -29,7 +29,10 @@ _CHANCE = Form(lambda expected: Cell(format_chance(expected), expected), right=T
 def search_view(result: SearchResult) -> Report:
     """Return the matches, the least likely by chance first, and the conclusion."""
     table = _table(result)
-    caption = "Number of matches at least as simple that an unrelated figure would have by chance."
+    caption = (
+        "For each match: number of matches at least as simple that an unrelated figure would have "
+        "by chance."
+    )
     draw = partial(matches, result)
     first = [match.description for match in result.matches[:1]]
     return Report(
@@ -54,7 +57,7 @@ def _table(result: SearchResult) -> Table:
         result.conclusion,
         "By chance: how many combinations of subset and rule, at least this simple, would match "
         "random figures on average. The random figures are as close to the values of the whole "
-        "table as the published ones.",
+        "table as the published figures.",
         *_left_out(result),
     ]
     return Table(
@@ -79,8 +82,8 @@ def _left_out(result: SearchResult) -> list[str]:
         shared = result.matches[0].n
         if n > shared:
             notes.append(
-                f"In the first subset, {tool} has {n} rows in all; {shared} of them are common to "
-                "all tools."
+                f"In the subset of the first match, {tool} has {n} rows; {shared} of them are "
+                "common to all tools."
             )
     return notes
 

@@ -1,4 +1,4 @@
-"""Claimed against recomputed accuracy, with intervals, verdicts and caveats."""
+"""Compare claimed with recomputed accuracy: intervals, verdicts and caveats."""
 
 from __future__ import annotations
 

@@ -63,10 +63,11 @@ _FIGURES = {
 _CONDITIONS = ("worse", "narrow")
 _FAIL_ON = (
     "worse: exit with 1 when a chosen estimator is worse than the plain sum of kernels (the "
-    "interval of the difference lies above 0). narrow: exit with 1 when the 90 %% band of a "
-    "chosen estimator is too narrow (the interval of its coverage lies below 90 %%). May be "
-    "repeated. The chance of even one false alarm in all tests is at most 5 %%. Without --fail-on "
-    "the exit code is 0, and the files of --junit and --markdown report both as failures"
+    "interval for the difference of their errors lies above 0). narrow: exit with 1 when the "
+    "90 %% band of a chosen estimator is too narrow (the interval for its coverage lies below "
+    "90 %%). May be repeated. The chance of even one false alarm in all tests is at most 5 %%. "
+    "Without --fail-on the exit code is 0, and the files of --junit and --markdown report either "
+    "condition as a failure"
 )
 #: Number of tables drawn from the posterior predictive distribution.
 _TABLES = 500
@@ -95,18 +96,19 @@ def build(parser: Parser) -> None:
     fit.add_argument("--json", action="store_true", help="print one JSON document on stdout")
     add_figure_argument(
         fit,
-        "write the figure NAME (overhead: per launch and device; or posterior: measured runs "
-        "against runs simulated by the fitted model) to FILE (png, svg or pdf); may be repeated",
+        "draw the plot NAME and write it to FILE (png, svg or pdf); may be repeated. NAME is "
+        "overhead (per launch and device) or posterior (measured runs against runs that the fitted "
+        "model simulates)",
     )
     fit.set_defaults(run=_fit, output=None)
 
     judge = actions.add_parser(
         "evaluate",
         help="errors and bands on held-out models, devices and vendors",
-        description="Hold out each group in turn, fit to the others, and evaluate the "
-        "predictions for the held-out group: errors with intervals, bands, and the "
-        "error of the most confident predictions. All tuning happens inside each fit, "
-        "without the held-out group.",
+        description="Hold out each group of runs in turn (--split), fit to the other runs, and "
+        "evaluate the predictions for the held-out runs: errors with intervals, coverage of the "
+        "bands, and the error of the most confident predictions. No held-out run is used for "
+        "tuning.",
     )
     _add_table(judge)
     judge.add_argument(
@@ -117,13 +119,14 @@ def build(parser: Parser) -> None:
         "or random (10 folds; too optimistic for new models and devices); default: "
         "leave-model-out,leave-device-out",
     )
-    add_jobs_argument(judge, "fit")
+    add_jobs_argument(judge, "fit estimators")
     add_check_arguments(judge, fail_on=_CONDITIONS, meaning=_FAIL_ON)
     add_output_arguments(judge)
     add_figure_argument(
         judge,
-        "write the figure NAME (predicted, residuals, coverage or abstention) of the first split "
-        "to FILE (png, svg or pdf); may be repeated",
+        "draw the plot NAME for the first split and write it to FILE (png, svg or pdf); may be "
+        "repeated. NAME is predicted, residuals, coverage, or abstention (error if only the most "
+        "confident runs are kept)",
     )
     judge.set_defaults(run=_evaluate)
 
@@ -154,7 +157,7 @@ def _estimators_help() -> str:
             extras.setdefault(estimator.extra, []).append(name + weighed)
     needs = [
         f"{', '.join(names)} need{'' if len(names) > 1 else 's'} "
-        f"{f'errcomp[{extra}]' if extra else 'no extra'}"
+        f"{f'the extra errcomp[{extra}]' if extra else 'no extra'}"
         for extra, names in extras.items()
     ]
     return (
@@ -171,15 +174,15 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=_EMBEDDED,
         metavar="PATH",
-        help="table of kernels (CSV, Parquet, JSON, JSON lines) with a column run_measured, "
-        f"artifact folder, or name of a built-in table (default: {_EMBEDDED})",
+        help="table of kernels (CSV, Parquet, JSON, JSON lines) with a column run_measured, output "
+        f"of a tool (see: errcomp readers), or name of a built-in table (default: {_EMBEDDED})",
     )
     parser.add_argument(
         "--task",
         choices=_TASKS,
         default=_TASKS[0],
-        help="what to correct: composition, the sum of measured kernels (default); or "
-        "prediction, the sum of predicted kernels",
+        help="which sum to correct to the time of the run: composition, the sum of the measured "
+        "kernel times (default); or prediction, the sum of the predicted kernel times",
     )
     parser.add_argument(
         "--estimator",

@@ -1,4 +1,4 @@
-"""Published accuracy claims: list and show them, search the subset behind one."""
+"""Published accuracy claims: list them, show them, search the subset behind a figure."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def build(parser: Parser) -> None:
     listing = actions.add_parser(
         "list",
         help="every known claim, one per line",
-        description="Every published claim that errcomp knows: what it is about, and whether it "
-        "can be checked.",
+        description="List every published claim that errcomp knows: what it is about, and whether "
+        "it can be checked.",
     )
     listing.add_argument("--level", metavar="NAME", help="only claims of this level, e.g. kernel")
     add_output_arguments(listing)
@@ -49,8 +49,8 @@ def build(parser: Parser) -> None:
     show = actions.add_parser(
         "show",
         help="everything known about the claims of one tool",
-        description="All claims of one tool: what exactly is claimed, where, by whom, whether it "
-        "can be checked, and what a survey found.",
+        description="Show all claims about one tool: what exactly is claimed, where, by whom, "
+        "whether it can be checked, and what a survey found.",
     )
     show.add_argument("tool", metavar="TOOL", help="name of the tool (see: errcomp claims list)")
     add_output_arguments(show)

@@ -57,7 +57,7 @@ def build(parser: Parser) -> None:
     """Add ``completion bash|zsh``."""
     parser.description = (
         "Print a script that completes commands, options, their choices, files and "
-        "built-in tables. For bash write it to "
+        "built-in tables. For bash, save the script as "
         "~/.local/share/bash-completion/completions/errcomp, or put the line "
         "`source <(errcomp completion bash)` into ~/.bashrc. For zsh, save it as _errcomp "
         "in a folder of $fpath."

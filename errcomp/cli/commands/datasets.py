@@ -38,7 +38,7 @@ def build(parser: Parser) -> None:
     listing = actions.add_parser(
         "list",
         help="the built-in tables, one per line",
-        description="The built-in tables: content, number of rows and licence of each.",
+        description="List the built-in tables with their content, number of rows and licence.",
     )
     add_output_arguments(listing)
     listing.set_defaults(run=_list)
@@ -46,7 +46,7 @@ def build(parser: Parser) -> None:
     show = actions.add_parser(
         "show",
         help="source, licence, columns and units of one table",
-        description="Where a built-in table comes from, its licence, its checksum, and the "
+        description="Show where a built-in table comes from, its licence, its checksum, and the "
         "meaning and unit of each column.",
     )
     _add_name(show)

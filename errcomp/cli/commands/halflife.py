@@ -1,4 +1,4 @@
-"""How long a calibrated model holds: fit, forecast, check, show."""
+"""How long a calibrated model stays valid: fit, forecast, check, show."""
 
 from __future__ import annotations
 
@@ -67,10 +67,9 @@ def build(parser: Parser) -> None:
         "fit",
         help="half-lives by several methods, with intervals, and the releases responsible",
         description="Estimate half-lives from validations under successive versions, in three "
-        "ways: from the time until the error of each series doubles (without and with an "
-        "assumed distribution), from the RMS error over all series, and from how far errors "
-        "drift between versions (variogram). Also find steps in the error, and the release of "
-        "each step.",
+        "ways: from the time until the error of each series doubles, with and without an assumed "
+        "distribution; from the RMS error over all series; and from how far errors drift between "
+        "versions (variogram). Also find steps in the error, and the release of each step.",
     )
     fit.add_argument("history", metavar="HISTORY", help=_HISTORY)
     fit.add_argument(
@@ -81,7 +80,11 @@ def build(parser: Parser) -> None:
         metavar="KEY",
         help="key that groups series that change together, e.g. model or system",
     )
-    _add_error(fit, "error that the model promised (default: its error at the first version)")
+    _add_error(
+        fit,
+        "error that the model promised at calibration; a half-life is the time until it has "
+        "doubled (default: the error at the first version)",
+    )
     fit.add_argument(
         "--alpha",
         type=_share,
@@ -91,8 +94,8 @@ def build(parser: Parser) -> None:
     fit.add_argument("--seed", type=seed, default=0, help="seed of the random draws (default: 0)")
     add_figure_argument(
         fit,
-        "write the figure NAME (errors, survival or variogram of one group; or heat, a map of "
-        "groups by release) to FILE (png, svg or pdf); may be repeated",
+        "draw the plot NAME and write it to FILE (png, svg or pdf); may be repeated. NAME is "
+        "errors, survival or variogram (of one group), or heat (a heat map, groups by releases)",
     )
     add_jobs_argument(fit, "fit groups")
     _add_reading(fit)
@@ -110,8 +113,10 @@ def build(parser: Parser) -> None:
     gate.add_argument("history", metavar="HISTORY", help=_HISTORY)
     gate.add_argument("new", metavar="NEW", help="table of validations of a new version")
     gate.add_argument("--by", metavar="KEYS", help="keys to report series by")
-    _add_error(gate, "error that the model promised: growth within this error is not a regression")
-    gate.add_argument("--margin", type=_share, default=0.0, help="growth to ignore, e.g. 2%%")
+    _add_error(gate, "error that the model promised: an error within it is not a regression")
+    gate.add_argument(
+        "--margin", type=_share, default=0.0, help="growth of the error to ignore, e.g. 2%%"
+    )
     gate.add_argument(
         "--alpha", type=_share, default=0.05, help="chance of even one false alarm (default: 5%%)"
     )
@@ -129,9 +134,9 @@ def build(parser: Parser) -> None:
     show = actions.add_parser(
         "show",
         help="a built-in study of half-lives",
-        description="Show the half-lives of a built-in study. The study ort compares small "
-        "networks under every release of ONNX Runtime from 1.15 to 1.31 with a model frozen at "
-        "the first release.",
+        description="Show the half-lives of a built-in study. In the study ort, a model that was "
+        "frozen at the first release predicts small networks under every release of ONNX Runtime "
+        "from 1.15 to 1.31.",
     )
     show.add_argument("name", choices=tuple(STUDIES), help="which study")
     add_output_arguments(show)
@@ -143,22 +148,25 @@ def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
         "forecast",
         help="probability that a model's error stays within its promise, now and later",
         description="Forecast the probability that a model's error is within its promise, now "
-        "and some releases or months ahead, and when that probability drops below a "
-        "level. There are three forecasts: from the series that stayed within the promise, "
-        "from the drift, and from the steps in the history.",
+        "and some releases or months ahead, and the time at which that probability drops below "
+        "--below. Three methods give a forecast each: survival, from how long past series stayed "
+        "within the promise; drift, from how far past errors drifted; and steps, from the size and "
+        "rate of past steps in the error.",
     )
     parser.add_argument("history", metavar="HISTORY", help=_HISTORY)
     parser.add_argument("--by", metavar="KEYS", help="keys to group series by, e.g. level")
     parser.add_argument(
         "--cluster", metavar="KEY", help="key that groups series that change together"
     )
-    _add_error(parser, "error that the model promised (default: twice its error at calibration)")
+    _add_error(
+        parser, "largest error that the model promised (default: twice its error at calibration)"
+    )
     parser.add_argument(
         "--below",
         type=_share,
         default=0.9,
         metavar="SHARE",
-        help="report when the probability drops below this (default: 90%%)",
+        help="report the time at which the probability drops below SHARE (default: 90%%)",
     )
     parser.add_argument(
         "--age",

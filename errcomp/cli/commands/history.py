@@ -1,4 +1,4 @@
-"""Keep validations under successive versions: add, list, export."""
+"""Keep validations under successive versions: add, list, check, export."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EXAMPLES = {
 }
 
 _STORE = (
-    "the store: an SQLite file, or postgresql://user:password@host/database (with the extra "
+    "the store: an SQLite file, or postgresql://user:password@host/database (needs the extra "
     "errcomp[postgres])"
 )
 
@@ -70,7 +70,8 @@ def build(parser: Parser) -> None:
     listing = actions.add_parser(
         "list",
         help="the histories in a store: size, content and dates",
-        description="The histories in a store: validations, series, versions, predictors, dates.",
+        description="List the histories in a store: how many validations, series and versions "
+        "each has, its predictors and its dates.",
     )
     listing.add_argument("store", metavar="STORE", help=_STORE)
     add_output_arguments(listing)
@@ -79,8 +80,8 @@ def build(parser: Parser) -> None:
     check = actions.add_parser(
         "check",
         help="compare a store with its checksums: exit 1 if anything changed",
-        description="Check every addition in a store against the checksum that was stored with "
-        "it. The exit code is 1 if anything has changed since it was written.",
+        description="Compare the validations in a store with the checksums that `errcomp history "
+        "add` stored with them. The exit code is 1 if any validation has changed since.",
     )
     check.add_argument("store", metavar="STORE", help=_STORE)
     check.set_defaults(run=_check)

@@ -38,24 +38,24 @@ _OF_LEVEL = {"model": "pairs", "kernel": "kernels"}
 def build(parser: Parser) -> None:
     """Add ``ingest``."""
     parser.description = (
-        "Read a file, a folder or an archive of tool output. Each file is recognised by its "
-        "content (`errcomp readers` lists the formats). Skipped files and rows are reported, "
-        "with the reason."
+        "Read a file, a folder or an archive of tool output, and write its content as a table. "
+        "Each file is recognised by its content (`errcomp readers` lists the formats). Skipped "
+        "files and rows are reported, with the reason."
     )
     parser.add_argument(
         "path",
         nargs="+",
         metavar="[FORMAT] PATH",
-        help="file, folder, zip or tar archive; put the name of its format or tool before it if "
-        "errcomp cannot recognise its content (see: errcomp readers)",
+        help="file, folder, zip or tar archive; if errcomp cannot recognise its content, put the "
+        "name of its format or tool first (see: errcomp readers)",
     )
     add_target_argument(parser)
     parser.add_argument(
         "--table",
         choices=_TABLES,
-        help="rows (every predicted and measured quantity, the default), pairs (rows with both), "
-        "kernels or runs (their times), history (by version), graph (JSON: the dependencies "
-        "between kernels)",
+        help="what to write: rows (every predicted or measured value, the default), pairs (values "
+        "both predicted and measured), kernels or runs (their times), history (validations by "
+        "version), or graph (dependencies between kernels, as JSON)",
     )
     parser.add_argument("--level", metavar="NAME", help="only rows of this level, e.g. request")
     parser.add_argument("--quantity", metavar="NAME", help="only rows of this quantity, e.g. ttft")

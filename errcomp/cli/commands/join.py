@@ -59,7 +59,8 @@ def build(parser: Parser) -> None:
         "--aliases",
         type=Path,
         metavar="FILE",
-        help="JSON object that maps predicted names to measured names",
+        help="with --match name: JSON object that maps kernel names in PREDICTED to names in "
+        "MEASURED",
     )
     parser.add_argument(
         "--least",
@@ -76,7 +77,11 @@ def build(parser: Parser) -> None:
     )
     parser.add_argument("--level", metavar="NAME", help="only rows of this level")
     parser.add_argument("--quantity", metavar="NAME", help="only rows of this quantity")
-    add_where(parser, "only rows with these values, in tables that have the key; may be repeated")
+    add_where(
+        parser,
+        "use only the rows with one of these values; a table without the key keeps all its rows; "
+        "may be repeated",
+    )
     add_target_argument(parser)
     parser.set_defaults(run=run)
 

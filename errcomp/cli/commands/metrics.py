@@ -1,4 +1,4 @@
-"""Error metrics with intervals, by any keys; `metrics drivers`: which factors matter."""
+"""Error metrics with intervals, for any groups; `metrics drivers`: which factors matter."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ EXAMPLES = {
 def build(parser: Parser) -> None:
     """Add ``metrics`` and its ``drivers``."""
     parser.description = (
-        "Error metrics with intervals, by any keys. `errcomp metrics drivers [TABLE]` tests which "
-        "factors change the error; `errcomp metrics list` explains every metric."
+        "Compute error metrics with intervals, for the whole table or for groups (--by). `errcomp "
+        "metrics drivers [TABLE]` tests which factors change the error; `errcomp metrics list` "
+        "explains every metric."
     )
     add_table_arguments(parser, at_scale=True)
     # `drivers` and `list` take the place of TABLE; their own table follows.
@@ -48,8 +49,8 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--tool",
         metavar="NAME",
-        help="only this tool, or `all` (default: the tool that the table is about; if "
-        "there is none, all)",
+        help="use only this tool; `all` uses every tool in the table (default: the tool that the "
+        "table is about; all if there is none)",
     )
     parser.add_argument(
         "--figures",

@@ -25,15 +25,15 @@ def build(parser: Parser) -> None:
     """Add ``predict``."""
     parser.description = (
         "Predict the end-to-end time of each run from its kernels and a model that `errcomp "
-        "calibrate fit` wrote. Runs unlike those that the model was fitted to are marked with a "
-        "warning. A run on an unknown device is predicted from all devices, with the band for "
-        "unknown devices."
+        "calibrate fit` wrote. A warning marks each run that is unlike the runs that the model was "
+        "fitted to. A run on an unknown device is predicted from all known devices, with the band "
+        "for unknown devices."
     )
     parser.add_argument(
         "table",
         metavar="PATH",
-        help="table of kernels (CSV, Parquet, JSON, JSON lines), artifact folder, or name of "
-        "a built-in table",
+        help="table of kernels (CSV, Parquet, JSON, JSON lines), output of a tool (see: errcomp "
+        "readers), or name of a built-in table",
     )
     parser.add_argument("--model", type=Path, required=True, metavar="FILE", help="the model file")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""From kernel errors to the error of a run; `propagate validate`: do the bands hold?"""
+"""Compute the error of a run from kernel errors; `propagate validate` tests the bands."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _FAIL_ON = (
 _CORRELATION_HELP = (
     "assumptions about the correlation of kernel errors, separated by commas, with the main one "
     "first. Choose from: estimated, independent, repeats, classes, devices, comonotonic, matrix, "
-    "unknown. classes=0.3 sets the correlation within a class"
+    "unknown. classes=0.3 sets the correlation within a kernel class"
 )
 
 
@@ -66,15 +66,15 @@ def build(parser: Parser) -> None:
     parser.description = (
         "Compute the error of a run's time from the errors of its kernels, under several "
         "assumptions about the correlation of those errors. `errcomp propagate validate [TABLE]` "
-        "compares the resulting bands with measured totals."
+        "tests the resulting bands against the measured times of runs."
     )
     parser.add_argument(
         "table",
         nargs="?",
         default=_EMBEDDED,
         metavar="TABLE",
-        help="table of kernels (CSV, Parquet, JSON, JSON lines), artifact folder, or name of "
-        f"a built-in table (default: {_EMBEDDED})",
+        help="table of kernels (CSV, Parquet, JSON, JSON lines), output of a tool (see: errcomp "
+        f"readers), or name of a built-in table (default: {_EMBEDDED})",
     )
     # `validate` takes the place of TABLE; its own table follows.
     parser.add_argument("rest", nargs="?", metavar="", help=argparse.SUPPRESS)
@@ -97,7 +97,8 @@ def build(parser: Parser) -> None:
         "--precision",
         type=fraction,
         metavar="FRACTION",
-        help="draw until the quantiles have this relative precision, e.g. 0.5%%",
+        help="with --graph: draw until the quantiles of the run's time have this relative "
+        "precision, e.g. 0.5%%",
     )
     graph.add_argument("--seed", type=seed, default=0, help="seed of the draws (default: 0)")
     add_jobs_argument(graph, "draw random samples")
@@ -108,7 +109,7 @@ def build(parser: Parser) -> None:
         help="hold out each value of this key in turn (default: device)",
     )
     check.add_argument(
-        "--test", metavar="TABLE", help="with --train: the runs to test the bands on"
+        "--test", metavar="TABLE", help="with --train: table of the runs to test the bands on"
     )
     add_check_arguments(
         parser, fail_on=("narrow",), meaning=_FAIL_ON, title="propagate validate as a check in CI"
@@ -116,8 +117,8 @@ def build(parser: Parser) -> None:
     add_output_arguments(parser)
     add_figure_argument(
         parser,
-        "write the figure NAME (bands or budget; for validate: coverage or pit) to FILE (png, svg "
-        "or pdf)",
+        "draw the plot NAME and write it to FILE (png, svg or pdf). NAME is bands or budget (what "
+        "each kernel class contributes to the error); for validate: coverage or pit",
     )
     parser.set_defaults(run=run)
 
@@ -139,21 +140,21 @@ def _add_errors(parser: argparse.ArgumentParser) -> None:
         "--spread",
         type=_amount,
         metavar="FRACTION",
-        help="the same standard deviation for all kernels, e.g. 10%% or 0.1; a time with --kind "
-        "absolute",
+        help="standard deviation of the error, the same for all kernels, e.g. 10%% or 0.1; a time "
+        "with --kind absolute",
     )
     group.add_argument(
         "--bias",
         type=_amount,
         metavar="FRACTION",
-        help="the same bias for all kernels (default: 0); write --bias=-5%% for a negative bias",
+        help="bias, the same for all kernels (default: 0); write --bias=-5%% for a negative bias",
     )
     group.add_argument(
         "--kind",
         choices=_KINDS,
         default="log-ratio",
-        help="scale of the errors: log-ratio is ln(measured/predicted) (default), relative is "
-        "measured/predicted, and absolute is in the table's unit",
+        help="how errors are expressed: log-ratio, ln(measured / predicted) (default); relative, "
+        "measured / predicted - 1; or absolute, measured - predicted, in the table's unit",
     )
 
 

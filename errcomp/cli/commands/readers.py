@@ -19,11 +19,11 @@ EXAMPLES = {"readers": ("errcomp readers", "errcomp readers --tool VIDUR")}
 def build(parser: Parser) -> None:
     """Add ``readers``."""
     parser.description = (
-        "Tools and profilers whose output errcomp reads: the formats, their content, and "
-        "whether the reader was tested on real output of the tool."
+        "List the tools and profilers whose output errcomp reads: the formats, their content, and "
+        "whether each reader was tested on real output of the tool."
     )
     parser.add_argument(
-        "--tool", metavar="NAME", help="only this tool, with the details of its formats"
+        "--tool", metavar="NAME", help="show only this tool, with the details of its formats"
     )
     add_output_arguments(parser)
     parser.set_defaults(run=run)

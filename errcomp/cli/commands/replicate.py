@@ -21,13 +21,14 @@ EXAMPLES = {"replicate": ("errcomp replicate survey --table table6_neusight",)}
 def build(parser: Parser) -> None:
     """Add ``replicate``."""
     parser.description = (
-        "Recompute every cell of the published tables from the data behind them. For each cell, "
-        "report under which rule it is reproduced, or why it is not."
+        "Recompute every cell of the tables in a publication from the data behind them. For each "
+        "cell, report the rule (how to average, over which rows) that reproduces its figure, or "
+        "why none does."
     )
-    parser.add_argument("what", choices=("survey",), help="the publication")
+    parser.add_argument("what", choices=("survey",), help="publication to recompute")
     parser.add_argument("--table", metavar="NAME", help="only this table, e.g. table6_neusight")
     parser.add_argument(
-        "--fail-on", choices=("not reproduced",), help="exit with 1 when a cell has this status"
+        "--fail-on", choices=("not reproduced",), help="exit with 1 if any cell has this status"
     )
     add_output_arguments(
         parser,
@@ -35,7 +36,7 @@ def build(parser: Parser) -> None:
         metavar="FILE|FOLDER",
         about="also write to FILE (suffix: html, csv, parquet, json, md or tex), or to "
         "FOLDER (an existing folder, or a name without a suffix). A folder gets every "
-        "table as csv, md and tex, the figures as svg and png, and an index",
+        "table as csv, md and tex, the plots as svg and png, and an index",
     )
     parser.set_defaults(run=run)
 

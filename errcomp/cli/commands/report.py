@@ -1,4 +1,4 @@
-"""One HTML page of results, with figures and sortable tables."""
+"""Write one HTML page of results, with plots and sortable tables."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ _ASK_AUDIT = (
 def build(parser: Parser) -> None:
     """Add ``report``."""
     parser.description = (
-        "Write one self-contained page: verdicts first, the remedy for each caveat, interactive "
-        "figures, tables to sort and filter, and how each result was computed. A RESULT is a file "
-        "that another command wrote with -o FILE.json, or a table of pairs, which is audited. "
-        "Every command also writes its own page with -o FILE.html."
+        "Write one self-contained page: first the verdicts, then the remedy for each caveat, "
+        "interactive plots, tables to sort and filter, and how each result was computed. A RESULT "
+        "is a file that another command wrote with -o FILE.json, or a table of pairs, which is "
+        "audited. Every command also writes its own page with -o FILE.html."
     )
     parser.add_argument(
         "results",
         nargs="*",
         default=["neusight"],
         metavar="RESULT",
-        help="JSON document of a command (- reads it from standard input), or a table of pairs: "
-        "file, artifact folder, or name of a built-in table (default: neusight)",
+        help="JSON document that a command wrote (- reads it from standard input), or a table of "
+        "pairs: a file, output of a tool, or the name of a built-in table (default: neusight)",
     )
     parser.add_argument(
         "--title",

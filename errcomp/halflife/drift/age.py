@@ -146,8 +146,8 @@ def drift_by_age(
     single = panel.version[step + 1] == panel.version[step] + 1
     if not single.any():
         raise InputError(
-            f"drift per release is unknown: all {len(step):,} differences span several releases. "
-            "Validate the same series under successive releases."
+            f"drift per release is unknown: all {len(step):,} differences between validations span "
+            "several releases. Validate the same series under successive releases."
         )
     longer = panel.version[step] - born[series[step]]
     longer, step = longer[~single], step[single]
@@ -184,7 +184,9 @@ def _first_versions(
     if first is None:
         labels = panel.clusters if workloads is None else np.asarray(workloads)
         if labels.shape != (s,):
-            raise InputError(f"workloads must be {s:,} names, one per series, got {labels.shape}.")
+            raise InputError(
+                f"workloads must be {s:,} names, one per series, got shape {labels.shape}."
+            )
         kind = labels.astype(str) if labels.dtype.kind == "O" else labels
         code = np.unique(kind, return_inverse=True)[1]
         born = np.full(code.max(initial=-1) + 1, np.iinfo(np.int64).max)

@@ -302,14 +302,14 @@ def trajectory_half_life(
     refused = ""
     if not use.any():
         refused = (
-            "the spread between series is unknown: no release after calibration has "
-            f"{_FEWEST_CLUSTERS} effective clusters of series (most: "
+            "the spread between series is unknown: no release after calibration has at least "
+            f"{_FEWEST_CLUSTERS} effective clusters of series (the most is "
             f"{effective(n)[lags.lag > 0].max(initial=0.0):.1f})."
         )
     elif enough[0] and low_rms[0] >= threshold:
         refused = (
-            f"the RMS error was {rms[0]:.3g} at calibration (at least {low_rms[0]:.3g}), above the "
-            f"threshold of {threshold:.3g} from the start."
+            f"the RMS error at calibration, {rms[0]:.3g} (lower bound {low_rms[0]:.3g}), was "
+            f"already above the threshold of {threshold:.3g}."
         )
     else:
         lag = lags.lag[use]
@@ -328,8 +328,9 @@ def trajectory_half_life(
         censored_share=_censored(panel, threshold),
         refused=refused,
         assumptions=(
-            "Conditional on the observed releases: other releases may change errors differently.",
-            "Clusters of series are independent given the releases.",
+            "The result holds for the observed releases: other releases may change errors "
+            "differently.",
+            "Apart from effects of the releases, clusters of series are independent.",
             *(() if lags.known else ("Without repeats, noise counts as error.",)),
         ),
         details={

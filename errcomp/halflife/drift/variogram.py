@@ -318,13 +318,13 @@ def too_few(fit: Fit) -> str:
     releases = fit.steps.releases
     if releases < FEWEST_RELEASES:
         return (
-            f"{releases} pair{'s' * (releases != 1)} of successive versions; at least "
-            f"{FEWEST_RELEASES} are needed to estimate drift."
+            f"the history has {releases} pair{'s' * (releases != 1)} of successive versions; at "
+            f"least {FEWEST_RELEASES} are needed to estimate drift."
         )
     if fit.fitted.sum() < 2:
         return (
-            "all pairs of versions have the same lag, so it is unknown how drift grows with the "
-            "lag."
+            "all pairs of versions are equally far apart (same lag), so it is unknown how drift "
+            "grows with the lag."
         )
     return ""
 
@@ -343,9 +343,9 @@ def _without_drift(
         None,
         None,
         None,
-        f"no drift exceeds the noise in {fit.steps.releases} releases, but so few releases do not "
-        f"rule out up to {-np.log(tail):.1f} steps of {_LARGEST_STEP:.0f} times the calibrated "
-        "error: the half-life may be below one release.",
+        f"no drift exceeds the noise in {fit.steps.releases} releases, but with so few releases, "
+        f"up to {-np.log(tail):.1f} steps of {_LARGEST_STEP:.0f} times the error at calibration "
+        "may have been missed: the half-life may be below one release.",
     )
 
 
@@ -392,14 +392,14 @@ def _censored(panel: Panel, drift: float) -> float:
 
 def _assumptions(fit: Fit, *, drift: bool) -> tuple[str, ...]:
     assumptions = [
-        "Early and late releases change errors equally (stationary increments).",
-        "Clusters change independently, except for the effect that a release has on all of them.",
-        "Drift and the error at calibration are independent, and the error at calibration is "
-        "known.",
+        "Early and late releases change errors by equal amounts (stationary increments).",
+        "Clusters change independently, except for effects of a release on all clusters.",
+        "Drift is independent of the error at calibration, which is treated as exactly known.",
     ]
     if not drift:
         assumptions.append(
-            f"Future steps are at most {_LARGEST_STEP:.0f} times the calibrated error."
+            f"Future steps are at most {_LARGEST_STEP:.0f} times as large as the error at "
+            "calibration."
         )
     if not fit.noise.known:
         assumptions.append(

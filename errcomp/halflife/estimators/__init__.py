@@ -41,8 +41,9 @@ def checked_intervals(left: ArrayLike, right: ArrayLike) -> tuple[Floats, Floats
     if bad.any():
         i = int(np.argmax(bad))
         raise InputError(
-            f"a unit expires in (left, right] with 0 <= left < right, got ({lower[i]}, {upper[i]}] "
-            f"in {describe_rows((np.flatnonzero(bad) + 1).tolist(), word='unit')}. Leave out units "
+            "the interval (left, right] in which a unit expired must have 0 <= left < right, got "
+            f"({lower[i]}, {upper[i]}] in "
+            f"{describe_rows((np.flatnonzero(bad) + 1).tolist(), word='unit')}. Leave out units "
             "that had already expired at the start."
         )
     return lower, upper
@@ -358,26 +359,26 @@ def maximum(units: Units, law: Law) -> Maximum | str:
     fewest = _FEWEST_EVENTS[law] + units.x.shape[1]
     if units.n_events < fewest:
         return (
-            f"{units.n_events} of {units.n} units expired; the {law} distribution needs {fewest} "
-            "or more."
+            f"{units.n_events} of {units.n} series expired; at least {fewest} must have expired to "
+            f"fit the {law} distribution."
         )
     if units.n_clusters == 1 < units.n:
         return (
-            f"the {units.n} units form one cluster: shared changes cannot be distinguished from "
-            "chance."
+            f"all {units.n} series are in one cluster, so changes that they share cannot be "
+            "distinguished from chance."
         )
     ends = ends_of(units, law)
     fit = newton(ends, _start(units, law), positive=law != "exponential")
     steep = law != "exponential" and fit.theta[0] > _STEEP
     if steep or fit.log_likelihood > -_CERTAIN * units.n:
         return (
-            "all units may have expired at the same time: the intervals do not determine the "
-            f"{law} distribution."
+            f"all series may have expired at the same time, so the {law} distribution cannot be "
+            "determined."
         )
     if law != "exponential" and fit.theta[0] < _FLAT:
         return f"the times of expiry are too far apart for the {law} distribution."
     if not fit.converged or np.linalg.cond(fit.curvature) > 1e12:
-        return f"the intervals do not determine the parameters of the {law} distribution."
+        return f"the times of expiry are not known well enough to fit the {law} distribution."
     return fit
 
 

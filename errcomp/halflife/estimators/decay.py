@@ -401,7 +401,10 @@ def _decay(
         )
 
     if n < _FEWEST or not (time[:, -1] > time[:, 0]).all():
-        why = f"not identifiable: {n} versions; smooth decay needs {_FEWEST} at different times."
+        why = (
+            f"not identifiable: there are {n} versions; smooth decay needs at least {_FEWEST} at "
+            "different times."
+        )
         return [result(i, why) for i in range(s)]
     mse, smooth, beaten = _compare(time, y)
     slope = _slope(time, y)
@@ -424,13 +427,13 @@ def _decay(
             rival = int(np.argmin(np.where(beaten[:, i], np.inf, mse[2:, i])))
             why = (
                 f"not identifiable: over {n - FIRST_ORIGIN} forecasts, the held-out error of the "
-                f"{_FORMS[smooth[i]]} form is {rms[smooth[i], i]:.3g}, and the error of the "
-                f"{RIVALS[rival]} is {rms[2 + rival, i]:.3g}."
+                f"{_FORMS[smooth[i]]} form is {rms[smooth[i], i]:.3g}, which is not clearly below "
+                f"the error of a forecast by the {RIVALS[rival]}, {rms[2 + rival, i]:.3g}."
             )
         elif abs(begin[i]) >= threshold:
             why = (
-                f"the fitted error was {begin[i]:.3g} at the first version, above the threshold of "
-                f"{threshold:.3g} from the start."
+                f"the fitted error at the first version, {begin[i]:.3g}, was already beyond "
+                f"the threshold of {threshold:.3g}."
             )
         else:
             why = ""

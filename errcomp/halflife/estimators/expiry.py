@@ -61,11 +61,12 @@ _COLUMNS = (
     *("cluster", "returned", "unconfirmed", "last_seen"),
 )
 #: Why a series has no time of expiry: it was never valid.
-AT_START = "clearly beyond the threshold at its first version"
+AT_START = "clearly beyond the threshold at the first version"
 #: Why a series has no time of expiry: its noise hides it.
-TOO_NOISY = "noise too large for the threshold: no row is clearly valid"
+TOO_NOISY = "too noisy for the threshold: no validation is clearly within it"
 _PERSISTS = (
-    "A series does not expire and recover unseen, between two successive rows or within the noise."
+    "No series expires and recovers unnoticed, between two successive validations or within the "
+    "noise."
 )
 
 
@@ -334,8 +335,8 @@ def _check(panel: Panel, threshold: float, clock: Clock, level: float) -> None:
     if bad.any():
         names = [panel.names[i] for i in np.unique(panel.series[bad])]
         raise InputError(
-            f"errors must be finite, got {panel.error[bad][0]} in {describe_names(names)}. Leave "
-            "these rows out."
+            f"errors must be finite, got {panel.error[bad][0]} in the series "
+            f"{describe_names(names)}. Leave these rows out."
         )
 
 
@@ -357,7 +358,7 @@ def _assumptions(
     if open_at_first:
         assumptions.append(
             f"{open_at_first} of {len(known)} series are near the threshold at their first "
-            "version; they count as valid there."
+            "version, at which they count as valid."
         )
     if not known.all():
         assumptions.append(
@@ -366,13 +367,15 @@ def _assumptions(
         )
     if unconfirmed:
         assumptions.append(
-            f"{unconfirmed} of {len(known)} series were beyond the threshold in a single row, "
-            "which may be a bad run: it does not count as expiry. Repeats would decide."
+            f"{unconfirmed} of {len(known)} series were beyond the threshold in a single "
+            "validation, which does not count as expiry, because it may be a bad run. Repeated "
+            "validations would decide."
         )
     if known.any():
         assumptions.append(
-            "Noise is normal and independent between versions. All rows of a series are classified "
-            f"correctly with a probability of {format_number(level)}."
+            "Noise is normal and independent between versions. With a probability of "
+            f"{format_number(level)}, all validations of a series are classified correctly as "
+            "valid or expired."
         )
         if panel.frozen_at_first:
             assumptions.append(

@@ -347,7 +347,8 @@ def time_ratios(
     constant = [name for name, sd in zip(names, spread, strict=True) if sd == 0]
     if constant:
         raise InputError(
-            f"{describe_names(constant)}: constant over all series. Leave it out, or add series."
+            f"covariates that are constant over all series: {describe_names(constant)}. Leave them "
+            "out, or add series."
         )
     left, right = expiry.intervals("face")
     units = Units.of_intervals(left, right, expiry.cluster, (x - x.mean(axis=0)) / spread)

@@ -180,8 +180,11 @@ Floats = NDArray[np.float64]
 _FEWEST_EVENTS = 3
 #: Difference in log of a bound between the two finest grids that is too much.
 _APART = 0.1
-_ALIKE = "Log medians of the groups are normal around a common centre; groups share one scale."
-_ALONE = "Given their group, series are independent of each other."
+_ALIKE = (
+    "The log medians of the groups are normally distributed around a common centre, and all groups "
+    "have the same scale."
+)
+_ALONE = "Within a group, series are independent of each other."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -306,11 +309,13 @@ def _too_little(expiry: Expiry, n_groups: int) -> str:
     """Say what is missing for pooling; empty if nothing is."""
     events = int(np.isfinite(expiry.intervals("face")[1]).sum())
     if n_groups < 2:
-        return f"pooling needs two groups with series that can be evaluated, got {n_groups}."
+        return (
+            f"pooling needs at least two groups with series that can be evaluated, got {n_groups}."
+        )
     if events < _FEWEST_EVENTS:
         return (
-            f"{events} of {expiry.n} series expired; pooling needs {_FEWEST_EVENTS} or more, "
-            "otherwise the result depends on the priors alone."
+            f"{events} of {expiry.n} series expired; pooling needs {_FEWEST_EVENTS} or more "
+            "expired series, because otherwise the result depends on the priors alone."
         )
     return ""
 
@@ -368,8 +373,8 @@ def _half_life(
     right = expiry.intervals("face")[1][which]
     if bounds is not None and (apart := float(np.ptp(bounds, axis=1).max())) > _APART:
         refused = (
-            f"the posterior is not accurate enough: a log bound differs by {apart:.2f} between two "
-            "grids."
+            "the posterior is not accurate enough: the logarithm of a bound differs by "
+            f"{apart:.2f} between two grids."
         )
     half_life = low = high = None
     if bounds is not None and not refused:

@@ -34,9 +34,12 @@ from errcomp.results import format_number
 __all__ = ["half_lives_by", "half_lives_of", "survival_half_lives"]
 
 #: Why series of a single cluster have no interval.
-ONE_CLUSTER = "the {} series form one cluster: shared changes cannot be distinguished from chance."
+ONE_CLUSTER = (
+    "all {} series are in one cluster, so changes that they share cannot be distinguished from "
+    "chance."
+)
 _UNKNOWN = Bounded(math.nan, 0.0, math.inf, 0.0)
-_HAPPENED = "Conditional on the observed releases; another history would differ."
+_HAPPENED = "The result holds for the observed releases; another history would give another result."
 _LOOKED_AT = "The times of validation of a series do not depend on when it expires."
 
 
@@ -205,8 +208,8 @@ def _turnbull(expiry: Expiry, level: float) -> HalfLife:
     if median.low <= whole and np.isinf(median.high):
         refused = (
             f"{face.n} series in {face.n_clusters} clusters ({face.n_events} of the series "
-            f"expired) do not bound the median at a confidence of {format_number(level)}: too few "
-            "series, or too much noise."
+            f"expired) give no bound on the median at a confidence of {format_number(level)}: "
+            "there are too few series, or there is too much noise."
         )
     details = {
         "times": [None if np.isinf(t) else float(t) for t in face.right],
@@ -230,7 +233,7 @@ def _by_law(expiry: Expiry, law: Law, level: float, score: float | None) -> Half
         low = min(0.0 if view.low is None else view.low for view in (early, face, late))
         high = max(math.inf if view.high is None else view.high for view in (early, face, late))
         if low == 0 and high == math.inf:
-            refused = "the median has no bound: noise hides when the series expired."
+            refused = "the median has no bound, because noise hides when the series expired."
         bounds = (face.median, low, high)
         if expiry.unit == "releases":
             # A continuous distribution passes one half before the release that counts.
@@ -245,7 +248,9 @@ def _by_law(expiry: Expiry, law: Law, level: float, score: float | None) -> Half
         "n_clusters": face.n_clusters,
         "design_effect": face.design_effect,
     }
-    law_holds = f"Times to doubling follow a {law} distribution, also beyond the record."
+    law_holds = (
+        f"Times to doubling follow a {law} distribution, also after the last recorded version."
+    )
     return _half_life(expiry, law, level, median, refused, details, law_holds)
 
 

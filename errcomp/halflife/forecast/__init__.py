@@ -271,8 +271,8 @@ def _promise(
     threshold = group.threshold
     if group.panel.frozen_at_first:
         note = (
-            "Without predictions, only changes are known: the model is assumed to be correct when "
-            "calibrated."
+            "Without predictions, only changes of the measurements are known, so the model is "
+            "assumed to be exact when calibrated."
         )
         if error is not None:
             return math.log1p(error), 0.0, (note,)

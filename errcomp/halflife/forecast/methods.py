@@ -35,7 +35,9 @@ _FINE = 256
 _COARSE = 32
 #: Fewest clusters with steps to draw from.
 _FEW = 5
-_SPREAD = "The errors at calibration are normal, and their spread is known."
+_SPREAD = (
+    "The errors at calibration are normally distributed, and their spread is treated as known."
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,18 +97,18 @@ def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
     assumptions = [
         "The model is within its promise when calibrated, and is similar to the models in the "
         "history.",
-        "Future releases are like past ones.",
-        "A model whose error exceeds the promise never counts as valid again.",
+        "Future releases change errors as past releases did.",
+        "Once its error exceeds the promise, a model never counts as valid again.",
     ]
     if left_out := len(expiry.at_start) + len(expiry.too_noisy):
         assumptions.append(
-            f"{left_out} of {expiry.n_panel} series are left out: beyond the promise at their "
-            "first version, or too noisy."
+            f"{left_out} of {expiry.n_panel} series are left out, because they were beyond the "
+            "promise at their first version or are too noisy."
         )
     if late is not early:
         assumptions.append(
-            "The probability applies to the errors as measured; noise makes it too low. The "
-            "interval allows for noise."
+            "The probability refers to the errors as measured, so noise makes the probability too "
+            "low. The interval allows for noise."
         )
     return replace(forecast, assumptions=tuple(assumptions))
 
@@ -119,8 +121,9 @@ def by_drift(asked: Question, fit: Fit) -> Forecast | str:
         return f"no drift exceeds the noise in {fit.steps.releases} releases."
     if has_rare_steps(fit):
         return (
-            "drift is dominated by a few large steps. A normal law would be too optimistic at "
-            "first and too pessimistic later. Use the method 'steps' or 'survival'."
+            "drift is dominated by a few large steps. A forecast from normally distributed drift "
+            "would be too optimistic at first and too pessimistic later. Use the method 'steps' or "
+            "'survival'."
         )
     v, v_low, v_high = _drift(fit, asked)
 
@@ -135,9 +138,11 @@ def by_drift(asked: Question, fit: Fit) -> Forecast | str:
         high=np.where(beyond, np.nanmin(high) if not beyond.all() else 1.0, high),
         level=asked.level,
         assumptions=(
-            "Drift is normal: the sum of many small changes, not a few steps.",
-            "Drift continues: early and late releases change errors equally.",
-            "A model whose error exceeded the promise but fell below it again counts as within it.",
+            "Drift is normally distributed: it is the sum of many small changes, not of a few "
+            "steps.",
+            "Drift continues: early and late releases change errors by equal amounts.",
+            "A model whose error exceeded the promise but fell below it again counts as within the "
+            "promise.",
             *((_SPREAD,) if asked.spread else ()),
             *(() if fit.noise.known else ("Without repeats, noise counts as drift.",)),
         ),
@@ -189,7 +194,9 @@ def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | st
         if not smallest:
             return "noise hides steps as large as the promise."
         least = format_fraction(float(np.expm1(min(smallest))))
-        return f"noise hides steps as large as the promise: the smallest detectable is {least}."
+        return (
+            f"noise hides steps as large as the promise: the smallest detectable step is {least}."
+        )
     if fit.law is not None and not has_rare_steps(fit):
         return (
             "drift consists of many small changes, not a few steps, so the detected steps are not "
@@ -206,8 +213,8 @@ def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | st
     assumptions = [*forecast.assumptions, *((_SPREAD,) if asked.spread else ())]
     if hidden := len(steps) - int(seen.sum()):
         assumptions.append(
-            f"{hidden} of {len(steps)} series are left out: too short or too noisy to detect a "
-            "step as large as the promise."
+            f"{hidden} of {len(steps)} series are left out, because they are too short or too "
+            "noisy to detect a step as large as the promise."
         )
     return replace(forecast, assumptions=tuple(assumptions))
 

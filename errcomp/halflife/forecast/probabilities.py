@@ -120,7 +120,9 @@ def as_times(values: ArrayLike, name: str) -> Floats:
     """Return increasing times of 0 or more."""
     times = np.atleast_1d(np.asarray(values, dtype=float))
     if times.ndim != 1 or not len(times):
-        raise InputError(f"{name} must be one row of times, got shape {times.shape}.")
+        raise InputError(
+            f"{name} must be a one-dimensional list of times, got shape {times.shape}."
+        )
     bad = ~np.isfinite(times) | (times < 0)
     bad[1:] |= ~(np.diff(times) > 0)
     if bad.any():
@@ -141,8 +143,8 @@ def as_curve(
     if any(curve.shape != t.shape for curve in curves):
         shapes = ", ".join(str(curve.shape) for curve in curves)
         raise InputError(
-            f"survival, low and high must have one value for each of {len(t)} times, got shapes "
-            f"{shapes}."
+            f"survival, low and high must have one value for each of the {len(t)} times, got "
+            f"shapes {shapes}."
         )
     s, lower, upper = curves
     bad = ~((lower >= 0) & (lower <= s) & (s <= upper) & (upper <= 1))
@@ -151,9 +153,9 @@ def as_curve(
     if bad.any():
         first = np.flatnonzero(bad)
         raise InputError(
-            "survival and its bounds must be between 0 and 1, with low <= survival <= high, and "
-            f"must not increase, got {lower[first[0]]:g}, {s[first[0]]:g}, {upper[first[0]]:g} in "
-            f"{describe_rows((first + 1).tolist())}."
+            "survival and its bounds low and high must be between 0 and 1, with low <= survival <= "
+            f"high, and must not increase, got low={lower[first[0]]:g}, survival={s[first[0]]:g}, "
+            f"high={upper[first[0]]:g} in {describe_rows((first + 1).tolist())}."
         )
     if t[0] > 0:
         t, s, lower, upper = (
@@ -232,9 +234,9 @@ def forecast_survival(
     now = _on_curve(np.array([age]), t, s, lower, upper)
     if age > last or not now[0][0] > 0:
         raise InputError(
-            f"no forecast for a model of age {age:g}: the survival curve ends at "
-            f"{last:g}, where {100 * s[-1]:.3g} % of the series are still valid. "
-            "Forecast by drift, or recalibrate the model."
+            f"no forecast for a model of age {age:g}: the survival curve ends at {last:g}, where "
+            f"{100 * s[-1]:.3g} % of the series are still valid. Use a forecast by drift, or "
+            "recalibrate the model."
         )
     then, lower_then, upper_then = _on_curve(age + when, t, s, lower, upper)
     probability = then / now[0]
@@ -253,10 +255,10 @@ def forecast_survival(
         high=np.minimum(most, 1.0),
         level=level,
         assumptions=(
-            "The model is similar to those behind the survival curve, and is within its promise "
-            "today.",
-            "Future releases are like past ones.",
-            "A model whose error exceeds the promise never counts as valid again.",
+            "The model is similar to the models behind the survival curve, and is within its "
+            "promise today.",
+            "Future releases change errors as past releases did.",
+            "Once its error exceeds the promise, a model never counts as valid again.",
         ),
     )
 
@@ -313,10 +315,12 @@ def drops_below(forecast: Forecast, probability: float) -> Drop:
     refused = ""
     if time is None:
         known = forecast.probability[~np.isnan(forecast.probability)]
-        end = f"{known[-1]:.3g}" if len(known) else "unknown"
+        within = f"within {last:g} {forecast.unit}"
         refused = (
-            f"not below {probability:g} within {last:g} {forecast.unit}: the last known "
-            f"probability is {end}"
+            f"the probability does not fall below {probability:g} {within}: its last known value "
+            f"is {known[-1]:.3g}"
+            if len(known)
+            else f"the probability is unknown {within}"
         )
     low = _crossing(forecast.ahead, forecast.low, probability) if bounded else None
     high = _crossing(forecast.ahead, forecast.high, probability) if bounded else None
@@ -366,9 +370,10 @@ def date_after(today: date, months: float) -> date:
 
 #: Assumptions of a forecast by steps.
 STEPS_ASSUMED = (
-    "Steps come at a constant rate, independently, with the observed sizes.",
+    "Steps occur independently and at a constant rate, with the observed sizes.",
     "Changes too small to be detected as steps are ignored.",
-    "A model whose error exceeded the promise but fell below it again counts as within it.",
+    "A model whose error exceeded the promise but fell below it again counts as within the "
+    "promise.",
 )
 
 
@@ -442,12 +447,12 @@ def forecast_drift(
     for laws in (law, all_draws):
         if not (np.isfinite(laws).all() and (laws >= 0).all() and (laws[:, 1] <= 2).all()):
             raise InputError(
-                "a variogram law has c >= 0 and beta between 0 and 2, got "
-                f"c from {laws[:, 0].min():g} to {laws[:, 0].max():g} and beta from "
-                f"{laws[:, 1].min():g} to {laws[:, 1].max():g}."
+                "a variogram law must have c >= 0 and beta between 0 and 2, got c from "
+                f"{laws[:, 0].min():g} to {laws[:, 0].max():g} and beta from {laws[:, 1].min():g} "
+                f"to {laws[:, 1].max():g}."
             )
     if not np.isfinite(error):
-        raise InputError(f"error must be finite, on the log scale, got {error}.")
+        raise InputError(f"error must be a finite number (on the log scale), got {error}.")
 
     def chance(laws: Floats) -> Floats:
         # There is no drift at time 0, whatever the power.
@@ -468,9 +473,11 @@ def forecast_drift(
         high=high,
         level=level,
         assumptions=(
-            "Drift is normal: the sum of many small changes, not a few steps.",
-            "Drift follows the power law, also beyond the lags of the fit.",
-            "A model whose error exceeded the promise but fell below it again counts as within it.",
+            "Drift is normally distributed: it is the sum of many small changes, not of a few "
+            "steps.",
+            "Drift follows the fitted power law, also beyond the longest lag in the history.",
+            "A model whose error exceeded the promise but fell below it again counts as within the "
+            "promise.",
         ),
     )
 
@@ -548,8 +555,8 @@ def forecast_steps(
     steps = np.asarray(sizes, dtype=float)
     if steps.ndim != 1 or not np.isfinite(steps).all() or not np.isfinite(error):
         raise InputError(
-            "sizes of steps must be one row of finite numbers on the log scale, and error must be "
-            f"a finite number, got shape {steps.shape} and error {error}."
+            "sizes must be a one-dimensional list of finite step sizes (on the log scale), and "
+            f"error must be a finite number, got sizes of shape {steps.shape} and error {error}."
         )
     n = len(steps)
     weights = np.full((1, n), 1 / max(n, 1))

@@ -77,8 +77,8 @@ def as_position(panel: Panel, version: str | None) -> int:
     at = len(panel.versions) - 1 if version is None else panel.versions.index(version)
     if at < 1:
         raise InputError(
-            f"version {panel.versions[at]} is the first: no earlier version to compare it with. "
-            "Name a later version."
+            f"version {panel.versions[at]} is the first: there is no earlier version to compare it "
+            "with. Name a later version."
         )
     return at
 
@@ -177,7 +177,7 @@ def reasons(changes: Shifts, panel: Panel) -> NDArray[Any]:
     unknown = (changes.noise == 0) & ~np.isnan(changes.new)
     why[unknown] = "all values of the baseline are equal and the noise is unknown"
     why[unknown & (changes.n < 2)] = "noise unknown: one version in the baseline and no repeats"
-    why[unknown & (panel.noise_df > 0)] = "noise unknown: all repeats are equal (rounded)"
+    why[unknown & (panel.noise_df > 0)] = "noise unknown: all repeats are equal, probably rounded"
     why[unknown & (changes.n == 0)] = "no version in the baseline"
     return why
 

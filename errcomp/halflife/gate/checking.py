@@ -194,8 +194,8 @@ def recalibrate(
     if (n_series == 0).any():
         missing = [names[g] for g in np.flatnonzero(n_series == 0)[:3]]
         raise InputError(
-            f"no validation since the last step in {int((n_series == 0).sum())} of {len(names)} "
-            f"groups: {', '.join(missing)}. Leave these groups out, or pass an earlier since=."
+            f"{int((n_series == 0).sum())} of {len(names)} groups have no validation since their "
+            f"last step: {', '.join(missing)}. Leave these groups out, or pass an earlier since=."
         )
     rows = np.bincount(i)
     mean = np.bincount(i, error) / rows
@@ -340,8 +340,9 @@ def check_validation(
     ]
     if later:
         raise InputError(
-            f"{_prefix(table)}{last} comes before {describe_names(later)} of the history (ordered "
-            f"by {both.order_by}). Only the latest version can be checked: give a later version."
+            f"{_prefix(table)}version {last} comes before {describe_names(later)} in the history "
+            f"(ordered by {both.order_by}). Only the latest version can be checked: give a later "
+            "version."
         )
     panel_data = panel_of(both)
     panel, changes = panel_data.panel, moved(panel_data)
@@ -372,8 +373,8 @@ def _joined(history: History, new: History, fresh: Sequence[str]) -> History:
 
     if history.unit != new.unit:
         raise InputError(
-            f"{_prefix(new)}the unit is {new.unit}, but {history.unit} in the history. Convert one "
-            "of them."
+            f"{_prefix(new)}the unit of the new table is {new.unit}, but the unit of the history "
+            f"is {history.unit}. Convert one of them."
         )
     frames = []
     for table in (history, new):
@@ -390,8 +391,8 @@ def _joined(history: History, new: History, fresh: Sequence[str]) -> History:
     except pl.exceptions.PolarsError as error:
         reason = str(error).partition("\n")[0]
         raise InputError(
-            f"{_prefix(new)}columns do not match those of the history ({reason}). Columns of the "
-            "same name need the same type."
+            f"{_prefix(new)}the columns do not match the columns of the history ({reason}). "
+            "Columns of the same name need the same type."
         ) from error
     return History(whole, order=order, unit=history.unit, source="history and new validations")
 

@@ -252,7 +252,7 @@ def _check_options(alpha: float, min_segment: int) -> None:
     if isinstance(min_segment, bool) or min_segment not in segments_tabulated():
         known = ", ".join(map(str, segments_tabulated()))
         raise InputError(
-            f"min_segment must be one of {known} (their false-alarm rates are known), got "
+            f"min_segment must be one of {known} (for which the false-alarm rate is known), got "
             f"{min_segment!r}."
         )
 
@@ -272,15 +272,15 @@ def _checked(values: ArrayLike, sd: ArrayLike | None, df: float) -> tuple[Floats
     spread = _floats(sd, "sd")
     if spread.shape not in ((), x.shape):
         raise InputError(
-            f"sd must be one number or {len(x)} (one per value), got shape {spread.shape}."
+            f"sd must be one number or {len(x)} numbers (one per value), got shape {spread.shape}."
         )
     spread = np.broadcast_to(spread, x.shape)
     bad = np.flatnonzero(spread <= 0)
     if len(bad):
         where = describe_rows(bad.tolist())
         raise InputError(
-            f"sd must be positive, got {spread[bad[0]]:g} in {where}. Leave it out where it is "
-            "unknown."
+            f"sd must be positive, got {spread[bad[0]]:g} in {where}. If the noise is unknown, "
+            "leave out sd and df."
         )
     return x, spread
 
@@ -289,7 +289,7 @@ def vector(values: ArrayLike, name: str) -> Floats:
     """Return finite numbers in one dimension."""
     array = _floats(values, name)
     if array.ndim != 1:
-        raise InputError(f"{name} must have 1 dimension, got {array.ndim}.")
+        raise InputError(f"{name} must have 1 dimension, got {array.ndim} dimensions.")
     return array
 
 

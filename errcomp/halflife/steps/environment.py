@@ -420,7 +420,7 @@ def _dates(date: ArrayLike) -> NDArray[Any]:
         try:
             when = when.astype("M8[s]")
         except ValueError as error:
-            raise InputError(f"date needs dates or numbers: {error}.") from None
+            raise InputError(f"date must contain dates or numbers: {error}.") from None
     elif when.dtype.kind != "M":
         return vector(when, "date")
     missing = np.flatnonzero(np.isnat(when))
@@ -475,7 +475,7 @@ def _verdict(
             return "environment", text
         if high < _MOST:
             return "software", text
-        text += ", which is too uncertain"
+        text += ", but this share is too uncertain to decide"
     later = same_version(series, step, whole=True)
     if same is None and later is not None and later.of(step)[2] < _MOST:
         # A change would prove nothing, because other steps lie between.
@@ -496,9 +496,11 @@ def _verdict(
     calm = others.moved <= _FEW * others.near
     if others.across >= _ENOUGH and calm:
         return "software", (
-            f"{witnesses}; {others.across} of the {others.near} were validated before and after "
-            "the step"
+            f"{witnesses}; {others.across} of these {others.near} series were validated both "
+            "before and after the step"
         )
     if calm and len(own) >= _ENOUGH and not (np.abs(own) > MOVED).any():
-        return "software", f"{len(own)} re-runs of a version at other dates did not change"
-    return "cannot be told", "no version was validated both before and after"
+        return "software", (
+            f"{len(own)} repeated validations of a version on other dates show no change"
+        )
+    return "cannot be told", "no version was validated both before and after the step"

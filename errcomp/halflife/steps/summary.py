@@ -475,7 +475,7 @@ def _against_repeats(
         known.tolist(), np.sqrt(square).tolist(), (p > _RATIO_ALPHA).tolist(), strict=True
     ):
         note = (
-            f"Values scatter {ratio:.1f} times as much about their levels as repeats do. Repeats "
+            f"Between steps, the values scatter {ratio:.1f} times as much as repeats do. Repeats "
             "miss part of the noise, and some steps may be false alarms."
         )
         comparisons[i] = ratio, () if alike else (note,)

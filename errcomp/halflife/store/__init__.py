@@ -524,7 +524,7 @@ def _hex(column: pl.Series) -> pl.Series:
 def _check_columns(kinds: Mapping[str, Kind], given: Plain, name: str) -> None:
     """Refuse columns that would leave gaps where every row needs a value."""
     for column, why in (
-        ("series", "it must name the series in all rows or in none"),
+        ("series", "this column must name the series in all rows or in none"),
         ("predicted", "either all validations of a history have predictions, or none"),
     ):
         here = column in given.frame.columns
@@ -573,8 +573,8 @@ def _unknown(
     if known.any() and not skip_known:
         raise InputError(
             f"{given.prefix}duplicate validations: {known.sum()} of {len(known)} are already in "
-            f"the store ({given.name(known.to_numpy())}). Nothing was added. Leave them out, or "
-            "skip them with skip_known=True (--skip-known)."
+            f"the store ({given.name(known.to_numpy())}). Nothing was added. Remove these "
+            "validations from the table, or skip them with skip_known=True (--skip-known)."
         )
     return ~known
 
@@ -603,8 +603,8 @@ def _check_units(
     old, new = (repr(first[n]) if first[n] else "no unit" for n in ("unit_there", "unit"))
     which = (rows.rows["series_code"] == first["code"]).to_numpy() & given.ok
     raise InputError(
-        f"{given.prefix}mixed units: {old} in the store and {new} in {given.name(which)} of the "
-        "same series. Convert one of them."
+        f"{given.prefix}mixed units: {old} in the store, but {new} in {given.name(which)} of the "
+        "same series. Convert the new rows to the unit in the store."
     )
 
 
@@ -633,7 +633,7 @@ def _write_versions(
         raise InputError(
             f"{given.prefix}conflicting release dates of version {first['version']!r}: "
             f"{first['released_there']} in the store, {first['released']} in {given.name(which)}. "
-            "Fix the date; the time of a validation belongs in the column date."
+            "Fix the release date; the time of a validation belongs in the column date."
         )
     table = database.version
     late = both["id"].is_not_null() & both["released_there"].is_null()

@@ -120,7 +120,7 @@ def compared(connection: sa.Connection) -> StoreCheck:
         checked += n
         expected = one.last_id - one.first_id + 1
         if n != expected:
-            what = f"{expected:,} rows were added, and {n:,} are there"
+            what = f"{expected:,} rows were added, but {n:,} are in the store"
         elif digest != one.rows_sha256:
             what = f"its {n:,} rows were changed after they were written"
         else:
@@ -133,7 +133,7 @@ def compared(connection: sa.Connection) -> StoreCheck:
         except _UNREADABLE:
             digest = ""
         if digest != one.parts_sha256:
-            what = "its columns, versions, series or setups changed"
+            what = "its columns, versions, series or software setups were changed"
             differences.append(StoreDifference(names.get(number, f"history {number}"), 0, what))
     every = connection.execute(sa.select(sa.func.count()).select_from(database.validation)).scalar()
     return StoreCheck(len(found), checked, (every or 0) - checked, tuple(differences))

@@ -146,8 +146,8 @@ def schema_of(connection: sa.Connection, shown: str) -> int | None:
         tables &= set(metadata.tables)
     if tables:
         raise InputError(
-            f"{shown}: not a history store: the table {min(tables)} is not one of its tables. "
-            "Name another file or database."
+            f"{shown}: not a history store: it contains a table that errcomp did not create "
+            f"({min(tables)}). Name another file or database."
         )
     return None
 
@@ -175,8 +175,9 @@ def _refuse_programs(connection: sa.Connection, shown: str) -> None:
     if rows:
         listed = ", ".join(f"{name} ({kind})" for name, kind in rows[:3])
         raise InputError(
-            f"{shown}: the store has queries that errcomp did not write and that would run now: "
-            f"{listed}. Drop them, or use a copy from before they were added."
+            f"{shown}: the store contains objects that errcomp did not create and that could run "
+            f"when the store is used: {listed}. Drop them, or use an older copy of the store "
+            "without them."
         )
 
 
@@ -194,8 +195,8 @@ def ensure_schema(connection: sa.Connection, shown: str) -> None:
             encoding = connection.exec_driver_sql("SHOW server_encoding").scalar()
             if encoding != "UTF8":
                 raise InputError(
-                    f"{shown}: the database has the encoding {encoding}, which cannot hold every "
-                    "name. Create one with ENCODING 'UTF8'."
+                    f"{shown}: the database has the encoding {encoding}, which cannot store every "
+                    "character. Create a database with ENCODING 'UTF8'."
                 )
         metadata.create_all(connection, checkfirst=False)
         connection.execute(meta.insert().values(schema_version=SCHEMA))

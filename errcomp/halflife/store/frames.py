@@ -181,7 +181,7 @@ def _native(frame: nw.DataFrame[Any], name: str, origin: Origin) -> pl.Series:
     if native.dtype.is_nested() or native.dtype in (pl.Object, pl.Binary):
         raise InputError(
             f"{origin.prefix}the values of {name} have the type {native.dtype}, which cannot be "
-            "stored. Give each part a column, or leave the column out."
+            "stored. Put each element in a column of its own, or leave the column out."
         )
     return native
 

@@ -198,7 +198,7 @@ def locate(where: str | PathLike[str]) -> Place:
     # The text is not shown: it may hold a password.
     if url is None:
         raise InputError(
-            "the URL of the store cannot be read. Write "
+            "the URL of the store is not valid. Write "
             "postgresql://user:password@host:5432/database, with %40 for @ within a password."
         )
     if url.get_backend_name() == "sqlite" and url.database:
@@ -281,7 +281,8 @@ def _take_turn(connection: sa.Connection) -> None:
 _FILE = {
     "SQLITE_BUSY": "another process has been writing to it for {wait} seconds. Try again.",
     "SQLITE_FULL": "the disk is full. Nothing was added; free some space and add the rows again.",
-    "SQLITE_READONLY": "the file or its folder is read-only. Make both writable, or copy the file.",
+    "SQLITE_READONLY": "the file or its folder is read-only. Make both writable, or copy the file "
+    "to a writable folder.",
     "SQLITE_CANTOPEN": "cannot be opened. Check that the file and its folder can be {done}.",
     "SQLITE_PERM": "cannot be opened. Check that the file and its folder can be {done}.",
     "SQLITE_IOERR": "the disk failed or is full ({text}). Nothing was added; check the disk.",
@@ -292,7 +293,7 @@ _FILE = {
 _SERVER = {
     "42501": "the user lacks a privilege ({text}). Grant CREATE on the schema and all privileges "
     "on its tables.",
-    "25006": "the server is read-only. Name a server that can be {done}.",
+    "25006": "the server is read-only. Use a server that accepts writes.",
     "53": "the server is out of disk space or connections ({text}). Nothing was added.",
     "55P03": "another process has been writing to it for {wait} seconds. Try again.",
     "57P": "the server is shutting down or ended the connection ({text}). {kept}",
@@ -314,9 +315,9 @@ def _of_server(error: BaseException | None, done: str, *, unsure: bool) -> str:
         (text for start, text in _SERVER.items() if code and code.startswith(start)), None
     )
     reason = reason or (
-        "the database refuses the request ({text}). Check the database."
+        "the database refused the request ({text}). Check the database."
         if code
-        else "the server cannot be reached, refuses the connection or is gone ({text}). {kept}"
+        else "the server cannot be reached, refused the connection or closed it ({text}). {kept}"
     )
     outcome = "Check the server and try again."
     if done == "written":

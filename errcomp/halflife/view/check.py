@@ -104,8 +104,8 @@ def _moved(result: GateResult, notes: tuple[str, ...]) -> Table:
     ]
     if worst:
         lines.append(
-            f"A shift {_size(float(np.median(worst)))} would be detected half of the time (median "
-            "series). A pass does not rule out smaller shifts."
+            f"In the median series, a shift {_size(float(np.median(worst)))} would be detected "
+            "half of the time. A pass does not rule out smaller shifts."
         )
     if len(at) > len(rows):
         lines.append(f"{len(at) - len(rows)} more series changed; --json lists all.")
@@ -194,7 +194,7 @@ def shifts(check: ValidationCheck, ax: Axes | None = None) -> Axes:
     at = np.flatnonzero(np.isfinite(result.shift))
     if not len(at):
         raise InputError(
-            f"no series was validated both before and under version {result.version}. Add "
+            f"no series was validated both under version {result.version} and before it. Add "
             "validations of the same series under an earlier version."
         )
     at = at[np.argsort(-np.abs(result.shift[at]), kind="stable")]
@@ -220,8 +220,8 @@ def shifts(check: ValidationCheck, ax: Axes | None = None) -> Axes:
         title=f"Shift of errors at {words.shorten(result.version)}, "
         f"n={words.count(len(rows), 'series')}",
         notes=[
-            "change of predicted / measured, 95 % interval of each series alone",
-            "filled: the error grew; n: versions in the baseline",
+            "change of predicted / measured, with a separate 95 % interval for each series",
+            "filled: the error grew; n: earlier versions compared",
         ],
         x="change of predicted / measured (%)",
         beside="change",

@@ -122,7 +122,7 @@ def draw_survival(
     ax.grid(axis="y", color=_style.GRID)
     _style.name_axes(
         ax,
-        x=f"{clock} since calibration; below: series at risk",
+        x=f"{clock} since calibration; below: series left (observed, not doubled)",
         y="series whose error has not doubled",
     )
     parts.entitle(
@@ -256,7 +256,7 @@ def _fitted_law(ax: Axes, best: HalfLife, expiry: Expiry, last: float) -> list[A
     times = np.linspace(0, last, 200)
     return list(
         ax.plot(times, 100 * fit.survival(times), color=_style.ORANGE, lw=1.6, ls=(0, (1, 1.4)),
-                zorder=4, label=f"{law.replace('weibull', 'Weibull')} distribution (best)")
+                zorder=4, label=f"{law.replace('weibull', 'Weibull')} distribution (best fit)")
     )  # fmt: skip
 
 
@@ -282,7 +282,7 @@ def _survival_notes(expiry: Expiry, curve: Turnbull, median: HalfLife | None) ->
     if curve.n_clusters < 2:
         notes.append("no band: all series are in one cluster, so they are not independent")
     return notes + [
-        f"{dropped.n} of {expiry.n_panel} series left out: {dropped.reason}"
+        f"left out: {dropped.n} of {expiry.n_panel} series ({dropped.reason})"
         for dropped in expiry.dropped
     ]
 
@@ -364,7 +364,7 @@ def draw_variogram(group: GroupHalfLife, *, note: str = "", ax: Axes | None = No
     ax.grid(axis="y", color=_style.GRID)
     _style.name_axes(
         ax,
-        x=f"lag in {drift.unit}; below: series with pairs at that lag",
+        x=f"lag between two versions in {drift.unit}; below: number of series",
         y="drift of predicted / measured (RMS)",
     )
     title = f"Drift by lag, {parts.series_and_clusters(group.panel)}"
@@ -509,7 +509,7 @@ def forecast(result: HalfLifeForecast, ax: Axes | None = None) -> Axes:
     clock = result.clocks[-1]
     curves = _curves(result, clock)
     if not curves:
-        raise InputError("no group has a forecast to draw: the table says why")
+        raise InputError("no group has a forecast to draw: the notes below the table say why")
     shown = curves
     if len(curves) > _MOST:
         shown = sorted(curves, key=lambda curve: curve.y[-1])[:_MOST]
@@ -537,7 +537,7 @@ def forecast(result: HalfLifeForecast, ax: Axes | None = None) -> Axes:
     _style.side_labels(ax, [x for x, _ in ends], [y for _, y in ends], labels, tints)
     notes = [f"vertical: {100 * result.level:g} % intervals"]
     if left_out := len(result.groups) - len(curves):
-        notes.append(f"{_text.count(left_out, 'group')} without a forecast")
+        notes.append(f"not drawn: {_text.count(left_out, 'group')} without a forecast")
     if more := len(curves) - len(shown):
         notes.append(f"not drawn: {_text.count(more, 'group')} with a higher probability")
     title = f"Does the promise hold? n={_text.count(len(curves), 'group')}"

@@ -281,7 +281,8 @@ def _error_notes(group: GroupHalfLife, marked: HalfLife | None) -> list[str]:
         most = _most(group)
         notes.append(
             f"{_text.count(n_steps, 'step')} found ({chance:.2g} expected by chance); most at "
-            f"{_text.shorten(most.version)}: predicted / measured {_text.signed(most.change)}"
+            f"{_text.shorten(most.version)}: predicted / measured changed by "
+            f"{_text.signed(most.change)}"
         )
     return notes
 
@@ -466,8 +467,8 @@ def _heat_notes(cells: Floats, clip: float) -> list[str]:
     low, high, hatched = (_text.signed(math.expm1(share * clip)) for share in (-1, 1, -_HATCHED))
     blank = "; dash: no series" if np.isnan(cells).any() else ""
     return [
-        "orange: measured fell (times: faster) or predicted rose; blue: the reverse",
-        f"colours end at {low} and {high}; hatched: below {hatched}{blank}",
+        "orange: measured values fell (times: faster) or predictions rose; blue: the opposite",
+        f"the colour scale ends at {low} and {high}; hatched: below {hatched}{blank}",
     ]
 
 
@@ -535,7 +536,6 @@ def _only_group(half_lives: HalfLives, name: str) -> GroupHalfLife:
         return half_lives.groups[0]
     labels = parts.names_of(half_lives.groups)
     raise InputError(
-        f"the figure {name!r} shows one group, and there are {len(labels)}: "
-        f"{describe_names(labels)}. Select one (--where KEY=VALUE), drop the keys to group by "
-        "(--by), or draw 'heat'."
+        f"the figure {name!r} shows one group, but there are {len(labels)} groups: "
+        f"{describe_names(labels)}. Select one (--where KEY=VALUE), leave out --by, or draw 'heat'."
     )

@@ -180,7 +180,7 @@ def _at(group: GroupHalfLife, fit: HalfLife) -> str:
         return ""
     start = first.pop()
     doubled = panel.versions[start + int(fit.half_life)]
-    return f"; reached at {doubled}, calibrated at {panel.versions[start]}"
+    return f" (calibrated at {panel.versions[start]}, doubled at {doubled})"
 
 
 def _half(answers: Sequence[HalfLife]) -> tuple[str, str]:
@@ -343,15 +343,15 @@ def _notes(half_lives: HalfLives) -> list[Note | str]:
     if any(group.panel.n_series > 1 for group in half_lives.groups):
         notes.append(
             "RMS error doubled: time until the root mean square error over all series has doubled; "
-            "a few series with large errors are enough. Median survival: time until half of the "
+            "a few series with large errors can be enough. Median survival: time until half of the "
             "series have expired, that is, until their measured error exceeds twice the error at "
             "calibration. Possibly still valid: share of series that never clearly exceeded that "
             f"limit (at a confidence of {level})."
         )
     if any(_too_few(group, half_lives.clocks[0]) for group in half_lives.groups):
         notes.append(
-            "3 of 8, after 2 to 5: 3 of 8 series have clearly expired, after 2 to 5 releases or "
-            "months; too few for an interval."
+            "'3 of 8, after 2 to 5' means that 3 of 8 series have clearly expired, after 2 to 5 "
+            "releases or months; this is too few for an interval."
         )
     notes.append(
         "Doubled if drift continues: time until the error of a model calibrated at any release has "
@@ -363,8 +363,8 @@ def _notes(half_lives: HalfLives) -> list[Note | str]:
     )
     if any(group.threshold.source == "measured" for group in half_lives.groups):
         notes.append(
-            "Error at calibration: RMS over the series at their first version, minus measurement "
-            "noise where the noise is known."
+            "Error at calibration: RMS error over the series at their first version, minus "
+            "measurement noise where the noise is known."
         )
     noise = half_lives.noise
     if math.isfinite(noise.sd):
@@ -423,9 +423,9 @@ def steps_table(half_lives: HalfLives) -> Table:
     notes = [
         "A step is a lasting change of the error from one version to the next. The search raises "
         f"false alarms in {100 * half_lives.alpha:g} % of series without a step. Predicted / "
-        "measured: change of this ratio, median over the series with a step; above 0, the measured "
-        "value fell (for times: faster). Sorted by |log change| times the square root of the "
-        "number of series."
+        "measured: change of this ratio, median over the series with a step; above 0, measured "
+        "values fell (for times: faster) or predictions rose. Sorted by |log change| times the "
+        "square root of the number of series."
     ]
     searched = [steps for group in half_lives.groups for steps in group.series_steps]
     if all(steps.refused for steps in searched):

@@ -229,26 +229,33 @@ _DROP = Form(_written_drop, right=True)
 
 def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
     if forecast.error is None:
-        within = "Within the promise: less than twice the error at calibration, as in halflife fit"
+        within = (
+            "Within the promise: an error of less than twice the error at calibration, as in "
+            "`errcomp halflife fit`"
+        )
     else:
         percent = format_fraction(forecast.error)
-        within = f"Within {percent}: off by less than a factor of {1 + forecast.error:g}"
+        within = (
+            f"Within {percent}: the prediction is off by less than a factor of "
+            f"{1 + forecast.error:g}"
+        )
     notes: list[Note | str] = [
         f"{within}. Each probability applies to a series drawn at random from the group."
     ]
     notes.append(
-        "*: the method to use for the group. Steps and drift: probability that the error is within "
-        "the promise at that time, including the error at calibration. Survival: of the series "
-        "within the promise at calibration, the share that have stayed within it ever since (100 % "
-        "at first). It is shown for comparison, and used where the other methods give no result."
+        "*: the method to use for this group. Steps and drift: probability that the error is "
+        "within the promise at that time, including the error at calibration. Survival: share of "
+        "the series within the promise at calibration that have stayed within it ever since (100 % "
+        "at first). Survival is shown for comparison, and used where the other methods give no "
+        "result."
     )
     now = (
         f"The model was calibrated {_releases(forecast.age)} before the last version and not "
-        "since. 'Now' means the last version; whether the model is still valid there was not "
-        "checked."
+        "since. 'Now' means the last version; whether the model is still valid at that version was "
+        "not checked."
         if forecast.age
-        else "'Now' means the last version, at which the model is calibrated. --age N forecasts "
-        "for a model calibrated N releases earlier."
+        else "'Now' means the last version; the model is assumed to be calibrated at it. --age N "
+        "forecasts for a model calibrated N releases earlier."
     )
     days = [group.date for group in forecast.groups if group.date is not None]
     if days:
@@ -256,8 +263,9 @@ def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
         now += f" Dates count from {first}" + (f" to {last}." if last > first else ".")
     notes.append(now)
     notes.append(
-        f"[low, high]: {_percent(forecast.level)} interval, if future releases are like past ones. "
-        "later: after the last time of the forecast; ∞: no upper bound; –: longer than the record."
+        f"[low, high]: {_percent(forecast.level)} interval, if future releases change errors as "
+        "past releases did. later: after the last time of the forecast; ∞: no upper bound; –: "
+        "unknown, because it is longer than the record."
     )
     notes += map(item, _method_notes(forecast))
     notes += map(item, forecast.notes)

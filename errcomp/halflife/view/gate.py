@@ -15,6 +15,8 @@ __all__ = ["report_halflife"]
 
 #: Series that are listed in a failure.
 _LISTED = 50
+#: Log errors beyond this are written as factors.
+_LARGE = 5
 _GREW, _WITHIN, _NO_LARGER, _AS_BEFORE, _UNKNOWN, _ABSENT = VERDICTS
 
 
@@ -99,15 +101,15 @@ def _properties(result: GateResult) -> dict[str, str]:
 
 def _line(result: GateResult, i: int) -> str:
     return (
-        f"{result.names[i]}: {_from_to(result, i)}, {result.releases(i)}, "
-        f"{_moved(result, i)}, p = {result.p_adjusted[i]:.2g} over all series"
+        f"{result.names[i]}: {_from_to(result, i)}, versions {result.releases(i)}, "
+        f"{_moved(result, i)}, p = {result.p_adjusted[i]:.2g} corrected for all series"
     )
 
 
 def _error(log_error: float) -> str:
     """Write a log error as a relative error, or as a factor where it is large."""
-    if abs(log_error) > 5:
-        return f"{np.exp(np.clip(log_error, -700, 700)):.2g} times"
+    if abs(log_error) > _LARGE:
+        return f"a factor of {np.exp(np.clip(log_error, -700, 700)):.2g}"
     return format_change(float(np.expm1(log_error)))
 
 
@@ -133,12 +135,13 @@ def _verdict_line(result: GateResult) -> str:
     if result.outcome == "regression":
         return f"Regression at {result.version}: the error of {grew} of {n} series grew."
     if result.outcome == "cannot be told":
-        return f"Nothing could be tested at {result.version}: no series has a known noise."
+        return f"Nothing could be tested at {result.version}: the noise of every series is unknown."
     tested = int((~np.isnan(result.p)).sum())
     least = float(np.median(result.detectable[~np.isnan(result.p)]))
+    preposition = "by" if abs(least) > _LARGE else "of"
     return (
         f"Pass at {result.version}: the error grew in none of the {tested} tested series. In the "
-        f"median series a shift of {_error(least)} would be detected half of the time."
+        f"median series a shift {preposition} {_error(least)} would be detected half of the time."
     )
 
 
@@ -158,13 +161,19 @@ def _markdown(result: GateResult, title: str, verdict: str) -> str:
     lines += table(["verdict", "series"], counts, right=[1])
     lines.append(
         f"This is check number {result.look} of this history. The probability of any false alarm "
-        f"is {result.level:.2g} in this check and {result.alpha:.2g} in all checks together."
+        f"is at most {result.level:.2g} in this check and {result.alpha:.2g} in all checks "
+        "together."
     )
     if result.law.scale != 1 or np.isfinite(result.law.df):
+        law = (
+            f"a Student t distribution of {result.law.df:.3g} degrees of freedom and scale "
+            f"{result.law.scale:.2g}"
+            if np.isfinite(result.law.df)
+            else f"noise that is {result.law.scale:.2g} times as large"
+        )
         lines.append(
-            "The baselines scatter more than their noise explains. Shifts are therefore tested "
-            f"with a Student t distribution of {result.law.df:.3g} degrees of freedom and scale "
-            f"{result.law.scale:.2g}."
+            "The errors of earlier versions scatter more than their noise explains. Shifts are "
+            f"therefore tested with {law}."
         )
     return "\n".join(lines) + "\n"
 
@@ -203,16 +212,17 @@ def _do(result: GateResult) -> list[str]:
     lines = []
     if by & {"reference", "both"}:
         lines += [
-            "The measurement changed: repeat the previous version on the same machine. If its "
-            "measurement has changed too, the machine is responsible, not the software.",
-            "If the software is responsible, recalibrate these groups with the new version, or "
-            "hold the version back.",
+            "The measurement changed: measure the previous version again on the same machine. If "
+            "the result differs from its earlier measurement, the machine is responsible, not the "
+            "software.",
+            "If the software is responsible, recalibrate these groups with the new version, or do "
+            "not release this version.",
         ]
     if by & {"predictor", "both"}:
         lines.append("The prediction changed: check what changed in the predictor.")
     if "unknown" in by:
         lines.append(
-            "It is unknown whether the measurement or the prediction changed: store both values "
-            "for every version."
+            "It is unknown whether the measurement or the prediction changed: store the "
+            "measurement and the prediction for every version."
         )
     return items("What to do:", lines)

@@ -74,13 +74,14 @@ def study_tables(study: ReleaseStudy) -> list[Table]:
             _notes(study),
         ),
         _few(
-            f"Operators by class, predicted by their times at {first}: how many exceed twice a "
-            "promised error of 5 %, and since when",
+            f"Operators by class, predicted by their times at {first}: how many have errors above "
+            "twice a promised error of 5 %, and since when",
             "Operator",
             [(str(group.key["kernel_class"]), group) for group in study.classes.groups],
         ),
         _few(
-            f"The whole model by network: where its error exceeds twice its error at {first}",
+            "The whole model by network: on which networks its error exceeds twice its error at "
+            f"{first}",
             "Network",
             [(str(group.key["model"]), group) for group in study.networks.groups],
         ),
@@ -188,10 +189,10 @@ def _notes(study: ReleaseStudy) -> list[str]:
         "RMS doubled: time until the root mean square error over all series has doubled. Median "
         "survival: time until half of the series exceed twice their initial error. Possibly still "
         "valid: share of series that never clearly exceeded that limit (at a confidence of 95 %). "
-        "[low, high]: 95 % interval, given these releases. > x: beyond the end of the "
-        "record; the interval starts at x.",
+        "[low, high]: 95 % interval for these releases. > x: beyond the end of the record; the "
+        "interval starts at x.",
         "Initial error: for the whole model and its composition term, the error on held-out "
-        f"networks. Looked up: the times measured at {study.modelled.versions[0]} are the "
+        f"networks. Looked up: the times measured at {study.modelled.versions[0]} are used as the "
         "prediction. This prediction starts without an error; its limit is twice a promised error "
         "of 5 %.",
         f"Difference between two processes of the first release (mean, 95 % interval): {alike}.",

@@ -153,15 +153,11 @@ def small_sample(label: str, row: tuple[float, ...], sample: Sample) -> tuple[Ca
     if rare and (start is None or sample.units < start):
         at, share = _lowest_from(rare, sample)
         evidence["rare_coverage"] = share
-        rest = (
-            ""
-            if start is None
-            else f" With {start} pairs or more they cover it in about 90 % of samples."
-        )
+        rest = "" if start is None else f" With {start} pairs or more, in about 90 % of samples."
         evidence["message"] += (
-            " If one run in five fails, or a few errors are ten times the others, intervals cover "
-            f"the truth in as few as {100 * share:.0f} % of samples of {at} pairs or more, because "
-            f"small samples often miss these errors.{rest}"
+            " If one run in five fails, or a few errors are ten times as large as the others, "
+            f"intervals of {label} contain the true value in as few as {100 * share:.0f} % of "
+            f"samples of {at} pairs or more, because small samples often miss these errors.{rest}"
         )
     if not evidence["message"]:
         return ()
@@ -182,11 +178,11 @@ def _below_nominal(label: str, row: tuple[float, ...], sample: Sample) -> dict[s
         f"no tested number of {sample.word}, up to {sample.sizes[: len(row)][-1]:,}, reaches "
         f"{100 * NOMINAL:.0f} % coverage"
         if start is None
-        else f"with {start} {sample.word} or more, they cover it in about {100 * NOMINAL:.0f} %"
+        else f"with {start} {sample.word} or more, in about {100 * NOMINAL:.0f} %"
     )
     evidence["message"] = (
-        f" Nominal 95 % intervals of {label} cover the truth in as few as {100 * share:.0f} % of "
-        f"samples of {at} {sample.word} or more; {rest}."
+        f" In simulations, nominal 95 % intervals of {label} contain the true value in as few as "
+        f"{100 * share:.0f} % of samples of {at} {sample.word} or more; {rest}."
     )
     return evidence
 

@@ -129,8 +129,8 @@ def of_means(name: str, ask: Request, n: int, prepare: Callable[[], _smooth.Smoo
         bounds, words = _smooth.log_t(figure, ask.level), method
     elif len(figure.r) == 0:
         return Interval(
-            f"no interval: {method} can resample only one key, not two crossed keys "
-            f"({ask.drawn.words})"
+            f"no interval: {method} can resample the groups of one key only, not of two crossed "
+            f"keys ({ask.drawn.words})"
         )
     else:
         bounds, words = _resampled(figure, ask), f"{method}, {ask.resamples} resamples"
@@ -138,7 +138,8 @@ def of_means(name: str, ask: Request, n: int, prepare: Callable[[], _smooth.Smoo
     low, high = (figure.value(b) if math.isfinite(b) else math.inf for b in bounds)
     if not (math.isfinite(low) and math.isfinite(high)):
         return Interval(
-            f"no interval: too few {sample.word} differ ({words} gives no finite bound)"
+            f"no interval: the errors of too few {sample.word} differ ({words} gives no finite "
+            "bound)"
         )
     # At a fixed level, so that intervals for several claims together exist if this one does.
     too_wide = _smooth.too_wide(np.asarray(_smooth.log_t(figure, 0.95)[1]), figure.root)
@@ -166,7 +167,7 @@ def few_weigh(n: int, effective: float) -> str:
     """Say that a few large measurements dominate a weighted metric."""
     return (
         f"no interval: the largest measurements dominate; weighted by size, {n:,} pairs count as "
-        f"{effective:.2g}, and at least {_smooth.FEWEST_EFFECTIVE:.0f} are needed"
+        f"only {effective:.2g} equal pairs, and at least {_smooth.FEWEST_EFFECTIVE:.0f} are needed"
     )
 
 
@@ -174,7 +175,7 @@ def unusable(sample: Sample, drawn: Dependence) -> str:
     """Say that bounds would be too wide to be useful."""
     return (
         f"no interval: {drawn.words or f'{sample.units:,} pairs'} differ so much that a bound "
-        f"would be more than {_smooth.USABLE:.0f} times the metric"
+        f"of the interval would be more than {_smooth.USABLE:.0f} times the metric"
     )
 
 
@@ -273,7 +274,7 @@ def maximum(sample: Sample, level: float) -> Interval:
     share = direct.tolerance_share(sample.units, level)
     return Interval(
         f"no interval for a maximum; with {100 * level:.6g} % confidence at least "
-        f"{direct.lower_share(share)} of {noun} like these are below it"
+        f"{direct.lower_share(share)} of {noun} like these are below this maximum"
     )
 
 
@@ -305,8 +306,8 @@ def too_few(sample: Sample, fewest: int) -> Interval:
 def not_offered(sample: Sample) -> Interval:
     """Say that no interval covers well enough with this few units."""
     return Interval(
-        "no interval: every tested method covers the truth in less than 90 % of samples of "
-        f"{sample.units} {sample.word}"
+        "no interval: with every tested method, the interval contains the true value in less than "
+        f"90 % of samples of {sample.units} {sample.word}"
     )
 
 

@@ -84,7 +84,7 @@ class Dependence:
 
 
 def cluster_keys(cluster: str | Sequence[str] | None, keys: Sequence[str]) -> tuple[str, ...]:
-    """Return the cluster keys: the named ones, else those of `CLUSTER_KEYS` that a table has.
+    """Return the cluster keys: the named ones, else a table's keys of a model and a device.
 
     Raises
     ------
@@ -141,14 +141,14 @@ def dependence(
     --------
     >>> dependence({"model": ["a", "a", "b", "b"], "device": ["x", "y", "x", "y"]}).reason
     'no interval: 2 models are too few to represent others; at least 3 are needed \
-(if you need only these 2: --cluster device)'
+(for results about only these 2, use --cluster device)'
     """
     codes: dict[str, Ints] = {}
     for name, values in labels.items():
         code, missing = _numbered(values)
         if missing:
             rows = (
-                f"{describe_rows([i + 1 for i in missing])}, counted among these pairs"
+                f"{describe_rows([i + 1 for i in missing])} of these pairs"
                 if counts is None
                 else f"{int(counts[missing].sum()):,} rows"
             )
@@ -171,7 +171,7 @@ def dependence(
         k = int(code.max()) + 1
         if k < FEWEST_CLUSTERS:
             rest = ",".join(other for other in codes if other != name) or NO_CLUSTERS
-            fixed = "" if given else f" (if you need only these {k}: --cluster {rest})"
+            fixed = "" if given else f" (for results about only these {k}, use --cluster {rest})"
             return Dependence(
                 reason=f"no interval: {_several(k, name)} are too few to represent others; at "
                 f"least {FEWEST_CLUSTERS} are needed{fixed}"

@@ -337,7 +337,8 @@ def correlation_bounds(
         return too_few
     if name == "kendall" and n > _MOST_FOR_KENDALL:
         return (
-            f"no interval: Kendall's tau compares all pairs with each other, and {n:,} are too many"
+            f"no interval: Kendall's tau compares all pairs with each other, and {n:,} pairs are "
+            "too many"
         )
     word = "pair" if cluster is None else "cluster"
     unit = np.arange(n) if cluster is None else cluster

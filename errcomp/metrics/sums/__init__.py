@@ -67,13 +67,14 @@ def _sums_of(name: str, intervals: bool) -> list[Sum]:
         if f"{name}_approx" in FIGURES:
             raise InputError(
                 f"{name} needs all pairs in memory, but these rows stay in their engine. Use "
-                f"{name}_approx, which is within 0.5 % of it, or collect the table first."
+                f"{name}_approx, which is within 0.5 % of {name}, or collect the rows first."
             )
         able = [key for key in FIGURES if key in TERMS or FIGURES[key].kind in ("share", "maximum")]
         able += [key for key in FIGURES if key.endswith("_approx")]
         raise InputError(
             f"{name} needs all pairs in memory, but these rows stay in their engine. "
-            f"{offer('Metrics from sums over rows', able, wanted=name)}. Or collect the rows first."
+            f"{offer('Metrics that an engine can compute', able, wanted=name)}. Or collect the "
+            "rows first."
         )
     x, weighted = TERMS[name], MEANS[name].weighted
     sums = [Sum(x)]
@@ -245,7 +246,7 @@ def no_bounds(name: str, totals: Totals, bounds: Bounds, i: int) -> str:
         return few_weigh(n, float(bounds.few[i]))
     if bounds.wide[i]:
         return unusable(Sample(n, False), Dependence())
-    return "no interval: too few pairs differ (log-t gives no finite bound)"
+    return "no interval: the errors of too few pairs differ (log-t gives no finite bound)"
 
 
 # Quantiles of APE, from histograms on a logarithmic scale.

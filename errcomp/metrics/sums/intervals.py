@@ -375,7 +375,7 @@ def _replaced(pairs: Bounds, by_cluster: Mapping[int, _Ends]) -> Bounds:
 def _quantile(name: str, value: float, n: int, cells: Histogram | None, ask: Request) -> Interval:
     """Bound a quantile of one group from the histograms of its cells."""
     if cells is None:
-        return Interval("no interval: too many clusters for one histogram each")
+        return Interval("no interval: there are too many clusters to keep a histogram for each")
 
     def bounds() -> Iterator[tuple[float, float] | None]:
         for code in ask.drawn.codes:

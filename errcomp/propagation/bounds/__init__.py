@@ -265,7 +265,7 @@ def quantile_bounds(terms: Terms, q: float, *, tolerance: float = 1e-3) -> Quant
     >>> ids, ones = np.array(["a", "b"]), np.ones(2)
     >>> terms = Terms(ids, ids, 10 * ones, ones.astype(int), 0 * ones, ones, kind="absolute")
     >>> print(quantile_bounds(terms, 0.95))
-    95 % quantile within [19.87, 23.92] for any dependence (bounds within 0.0093 of the sharpest)
+    95 % quantile within [19.87, 23.92] for any dependence (each bound at most 0.0093 too wide)
     """
     check_terms(terms)
     q = open_unit("q", q)
@@ -293,8 +293,8 @@ def _caveats(m: Marginals, gap: float, high: float, tolerance: float) -> tuple[C
         caveats.append(Caveat("infinite-mean", text, {"df": m.df, "instances": m.copies}))
     if gap > tolerance * abs(high):
         text = (
-            f"the bounds are valid, but each may be {format_number(gap, 2)} away from the sharpest "
-            "possible bound"
+            f"the bounds are valid, but each may be {format_number(gap, 2)} (in the unit of the "
+            "times) away from the sharpest possible bound"
         )
         caveats.append(Caveat("bounds-not-sharp", text, {"gap": gap, "tolerance": tolerance}))
     return tuple(caveats)
@@ -464,7 +464,7 @@ class QuantileBounds:
         return (
             f"{100 * self.q:g} % quantile within [{format_number(self.low)}, "
             f"{format_number(self.high)}]{unit} for any dependence "
-            f"(bounds within {format_number(self.gap, 2)}{unit} of the sharpest)"
+            f"(each bound at most {format_number(self.gap, 2)}{unit} too wide)"
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -180,7 +180,8 @@ def frechet_max_table(
     if not len(reached):
         raise NotDefinedError(
             f"the quantiles of {len(x)} quantities up to probability {p[-1]:g} do not bound the "
-            f"{100 * q:g} % quantile of their maximum. Give them up to {1 - (1 - q) / len(x):.6g}."
+            f"{100 * q:g} % quantile of their maximum. Give quantiles "
+            f"up to probability {1 - (1 - q) / len(x):.6g}."
         )
     return low, float(max(values[reached[0]], low))
 

@@ -224,8 +224,8 @@ def too_large(terms: Terms) -> NotDefinedError:
     at = int(np.argmax(terms.spread))
     return NotDefinedError(
         f"a bound is beyond the largest floating-point number. The largest spread is "
-        f"{terms.spread[at]:g} ({terms.ids[at]}, df = {terms.df:g}). Check the error model of its "
-        "class, and the number of terms with Student t tails, which widen the bounds."
+        f"{terms.spread[at]:g} (term {terms.ids[at]}, df = {terms.df:g}). Check the error model of "
+        "this term's class, and the number of terms with Student t tails, which widen the bounds."
     )
 
 

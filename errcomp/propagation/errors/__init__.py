@@ -140,7 +140,7 @@ class ErrorModel(Document):
             raise InputError(
                 f"no error for kernel class {name!r}. Classes: "
                 f"{describe_names(sorted(self.classes), wanted=name)}. "
-                'Add it, or "*" for all other classes.'
+                'Add this class, or "*" for all other classes.'
             )
         return error
 
@@ -309,8 +309,8 @@ def read_errors(path: str | PathLike[str], *, kind: Kind = "log-ratio") -> Error
     for name in ("kernel_class", "spread"):
         if name not in frame.columns:
             raise InputError(
-                f"{path}: no column {name!r}. A file of errors has the columns kernel_class, "
-                f"spread and bias; got {', '.join(frame.columns)}"
+                f"{path}: no column {name!r}. A file of errors needs the columns kernel_class and "
+                f"spread, and may have bias; found {', '.join(frame.columns)}"
             )
     every = np.ones(len(frame), dtype=bool)
     spread = numeric(frame, "spread", every, origin)
@@ -328,7 +328,7 @@ def read_errors(path: str | PathLike[str], *, kind: Kind = "log-ratio") -> Error
     nameless = np.array([is_missing(label) or not str(label).strip() for label in labels])
     if nameless.any():
         rows = origin.name(nameless)
-        raise InputError(f'{path}: kernel_class is missing in {rows}. "*" stands for all others.')
+        raise InputError(f'{path}: kernel_class is missing in {rows}. "*" means all others.')
     classes: dict[str, ClassError] = {}
     for row, label in enumerate(labels):
         if str(label) in classes:

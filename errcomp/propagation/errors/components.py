@@ -425,7 +425,7 @@ def correlation(
         raise InputError(
             'assumption "matrix" needs a matrix'
             if matrix is None
-            else f'a matrix was given with assumption {name!r}. Use "matrix".'
+            else f'a matrix was given with assumption {name!r}. Use assumption "matrix".'
         )
     if matrix is not None:
         from errcomp.propagation.psd import check_correlation

@@ -147,8 +147,8 @@ def _check(kernels: Kernels, kind: Kind, by_size: bool, level: float | None) -> 
         raise InputError(f"kind must be one of {', '.join(KINDS)}, got {kind!r}")
     if by_size and kind == "absolute":
         raise InputError(
-            "by_size is for errors relative to the time, not for absolute ones. Use "
-            'kind="log-ratio" or "relative".'
+            "by_size is for errors relative to the time, not for absolute errors. Use "
+            'kind="log-ratio" or kind="relative".'
         )
     if level is not None and not (is_number(level) and 0 < level < 1):
         raise InputError(f"level must be between 0 and 1, or None, got {level!r}")

@@ -78,7 +78,7 @@ class Step:
     def __post_init__(self) -> None:
         where = f"Step({self.name!r}, {self.against!r})"
         if not all(isinstance(x, str) and x.strip() for x in (self.name, self.against)):
-            raise InputError(f"{where}: name and against must be names")
+            raise InputError(f"{where}: name and against must be texts that are not empty")
         if self.name == self.against:
             raise InputError(f"{where}: a predictor cannot be its own reference")
         if (self.spread is None) == (self.mape is None):
@@ -94,8 +94,8 @@ class Step:
             name = "spread" if self.mape is None else "mape"
             value = self.spread if self.mape is None else self.mape
             raise InputError(
-                f"{where}: {name} must be finite and 0 or more (a range: low first), got {value!r}."
-                " Give fractions: 0.05 is 5 %"
+                f"{where}: {name} must be finite and 0 or more (in a range, low first), got "
+                f"{value!r}. Give fractions: 0.05 is 5 %"
             )
 
     def _given(self) -> tuple[Any, Any]:

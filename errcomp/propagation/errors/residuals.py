@@ -151,8 +151,9 @@ def prepare(kernels: Kernels, floor: float) -> Prepared:
     if (total <= 0).any():
         empty = [str(name) for name in names[total <= 0]]
         raise InputError(
-            f"{kernels.prefix}all kernels are predicted to take no time in run "
-            f"{describe_names(empty)}, so there is no time to scale errors by. Drop the run."
+            f"{kernels.prefix}all kernels are predicted to take no time in "
+            f"{'run' if len(empty) == 1 else 'runs'} {describe_names(empty)}, so there is no time "
+            "to scale errors by. Drop these runs."
         )
     below = (kernels.predicted < floor) & (
         _rising_share(kernels, run, time / total[run]) <= _NEGLIGIBLE

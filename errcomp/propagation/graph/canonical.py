@@ -99,8 +99,9 @@ def graph_moments(terms: Terms, evaluate: Callable[[MomentsAlgebra], Canonical])
         result = _heavy_tailed(result, graph, logarithmic=logarithmic)
     if graph.untracked:
         text = (
-            f"correlation from {graph.untracked:,} causes of error beyond the first {FACTORS:,} is "
-            "ignored: the standard deviation may be several times too small. Use Monte Carlo."
+            f"only the first {FACTORS:,} common causes of error are followed; correlation from "
+            f"{graph.untracked:,} more is ignored: the standard deviation may be several times too "
+            "small. Use Monte Carlo."
         )
         figures = {"untracked": graph.untracked, "followed": FACTORS}
         caveat = Caveat("untracked-causes", text, figures)
@@ -268,7 +269,7 @@ class MomentsAlgebra(Algebra[Canonical]):
         if not math.isinf(terms.df):
             raise NotDefinedError(
                 f"Student t errors (df = {terms.df:g}) have no linear form in normal factors. Use "
-                "graph_moments, which averages over their mixing variable, or Monte Carlo."
+                "graph_moments, which averages over their random scale, or Monte Carlo."
             )
         self._leaves: Leaves = leaves_of(terms)
         self._log_normal = terms.kind == "log-ratio"
@@ -519,8 +520,8 @@ def _finite_values(function: Callable[[Floats], Floats], at: Floats, z: Floats) 
     if values.shape != at.shape or bool(np.isnan(values).any()):
         raise InputError(
             f"a function of a time must return a number for each of {len(at)} numbers between "
-            f"{at[0]:.6g} and {at[-1]:.6g}, got shape {values.shape} with "
-            f"{int(np.isnan(values).sum())} that are not numbers."
+            f"{at[0]:.6g} and {at[-1]:.6g}, got an array of shape {values.shape} with "
+            f"{int(np.isnan(values).sum())} NaN."
         )
     if bool(np.isfinite(values).all()):
         return values
@@ -529,7 +530,7 @@ def _finite_values(function: Callable[[Floats], Floats], at: Floats, z: Floats) 
         raise NotDefinedError(
             f"a function of a time is infinite with a probability of {saturated:.2g} (a saturated "
             "queue), so the result has no mean and no variance. Lower the load, or use Monte "
-            "Carlo, which gives quantiles up to the probability of a finite time."
+            "Carlo, which gives quantiles up to the probability that the time is finite."
         )
     inside = np.flatnonzero(np.abs(z) <= _CENTRAL)
     return np.clip(values, values[inside[0]], values[inside[-1]])

@@ -129,7 +129,9 @@ class Dag(Node, node="dag"):
         {'id': 'a', 'duration': 3.0, 'stream': '0'}
         """
         if not isinstance(streams, Mapping):
-            raise InputError(f"Dag.streams: must be a mapping of streams, got {shown(streams)}")
+            raise InputError(
+                f"Dag.streams: must map each stream to its events, got {shown(streams)}"
+            )
         events = [
             (stream, _pair(e, f"stream {stream!r}")) for stream in streams for e in streams[stream]
         ]
@@ -155,7 +157,7 @@ class Dag(Node, node="dag"):
         for key, check in (("streams", _NAME.check), ("chakra", CHAKRA.check)):
             given, where = getattr(self, key), f"Dag.{key}"
             if not isinstance(given, Mapping):
-                raise InputError(f"{where}: must be a mapping of event ids, got {shown(given)}")
+                raise InputError(f"{where}: must be a mapping from event ids, got {shown(given)}")
             if lost := [event for event in given if event not in known]:
                 raise InputError(f"{where}: no event is named {listed(lost)}")
             object.__setattr__(self, key, {e: check(v, where) for e, v in given.items()})

@@ -415,7 +415,7 @@ def schema() -> dict[str, Any]:
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"{FORMAT}, version {VERSION}",
-        "description": "A predicted time with its error, handed from one layer to the next.",
+        "description": "A predicted time with its error, for use as input of another prediction.",
         **object_schema(
             {
                 **_HEAD,

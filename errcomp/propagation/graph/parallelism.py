@@ -128,8 +128,8 @@ def _jitter(value: object, where: str) -> Quantity:
     if value.kind != "log-ratio" or value.spread > _WIDEST_JITTER:
         raise InputError(
             f"{where}: must have a log-ratio error with a spread of at most {_WIDEST_JITTER:g} "
-            f"(it is the factor by which ranks differ), got a {value.kind} error with a spread of "
-            f"{value.spread:g}."
+            f"(jitter is the factor by which ranks differ), got a {value.kind} error with a spread "
+            f"of {value.spread:g}."
         )
     return value
 

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 def _share(value: object, where: str) -> float:
     if isinstance(value, float) and 0 < value < 1:
         return value
-    raise InputError(f"{where}: must be a number between 0 and 1 exclusive, got {shown(value)}")
+    raise InputError(
+        f"{where}: must be a number between 0 and 1, both excluded, got {shown(value)}"
+    )
 
 
 @dataclass(frozen=True)

@@ -239,15 +239,17 @@ def caveats_of(
     infinite = float(np.isinf(values).mean())
     if infinite > 0:
         message = (
-            f"{format_fraction(infinite)} of the draws are infinite: saturated, or beyond the "
-            "largest floating-point number"
+            f"{format_fraction(infinite)} of the draws are infinite: a queue is saturated, or a "
+            "time is beyond the largest floating-point number"
         )
         out.append(Caveat("infinite", message, {"share": infinite}))
     df = {"df": terms.df}
     if math.isfinite(terms.df) and terms.spread.any():
         tails = f"errors with Student t tails of {format_number(terms.df)} degrees of freedom"
         if terms.kind == "log-ratio" or terms.df <= 1:
-            out.append(Caveat("no-mean", f"{tails} have no mean on this scale", df))
+            out.append(
+                Caveat("no-mean", f"{tails} have no mean (kind of the errors: {terms.kind})", df)
+            )
         elif terms.df <= 2:
             out.append(Caveat("no-sd", f"{tails} have no standard deviation", df))
     if precision is not None and got > precision:

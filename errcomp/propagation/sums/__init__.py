@@ -405,7 +405,7 @@ def icc(terms: Terms) -> dict[str, float]:
     weight = terms.count * widths(terms).sd
     pairs = float(weight.sum() ** 2 - weight @ weight)
     if pairs <= 0:
-        raise NotDefinedError("a correlation between terms needs two terms with an error, got one.")
+        raise NotDefinedError("a correlation between terms needs at least two terms with an error.")
     own = float((weight**2) @ terms.matrix.diagonal())
     return {"matrix": (float(weight @ terms.matrix @ weight) - own) / pairs}
 

@@ -17,9 +17,9 @@ from errcomp.results import Caveat
 Law = Literal["normal", "student-t", "log-normal", "normal mixture", "log-normal mixture"]
 
 _METHODS: dict[Law, str] = {
-    "normal": "normal with this mean and variance",
-    "student-t": "Student t with this location and scale",
-    "log-normal": "log-normal with this mean and variance (Fenton-Wilkinson)",
+    "normal": "normal with the mean and variance of the total",
+    "student-t": "Student t with the location and scale of the total",
+    "log-normal": "log-normal with the mean and variance of the total (Fenton-Wilkinson)",
     "normal mixture": "average of normals, one for each value of the random scale (mixing "
     "variable) of the Student t",
     "log-normal mixture": "average of log-normals, one for each value of the random scale "

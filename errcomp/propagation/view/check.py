@@ -170,8 +170,8 @@ def _advice(result: Validation, rows: Sequence[ValidationRow], failed: bool) -> 
     if not failed:
         return items("What to know:", notes) if notes else paragraph("What to do: nothing.")
     lines = [
-        "Check whether the new runs differ from those of the fit, and fit to runs like the new "
-        "ones."
+        "Check how the new runs differ from the runs of the fit, and fit the errors to runs like "
+        "the new runs."
     ]
     others = [
         row
@@ -196,7 +196,7 @@ def _footer(result: Validation, first: ValidationRow) -> list[str]:
     """Explain the figures, and how often a valid band fails."""
     how = f"each {result.left_out} held out" if result.left_out else "errors from another table"
     clusters = f"{first.n_clusters} {result.cluster}{'' if first.n_clusters == 1 else 's'}"
-    skipped = f" {len(result.not_judged)} runs were not evaluated." if result.not_judged else ""
+    skipped = f" Runs not evaluated: {len(result.not_judged)}." if result.not_judged else ""
     return [
         line(
             f"Per cent of {first.n} totals ({result.total}) inside the band, with 95 % intervals "

@@ -125,7 +125,7 @@ def _title(
     if not crowded and n_levels > 1:
         remarks.append("×: factor from level to level")
     if overall:
-        remarks.append("in brackets: from first to last")
+        remarks.append("in brackets: from the first to the last level")
     notes = ["; ".join(remarks)] if remarks else []
     if left_out:
         notes.append(
@@ -151,8 +151,8 @@ def _read(
     lines = [line for line in lines if line.steps]
     if not lines:
         raise NotDefinedError(
-            "there is no growth to draw: no level has a standard deviation. Bounds and kernels "
-            "without error have none."
+            "there is no growth of the error to draw, because no level has a standard deviation "
+            "above 0. Bounds never have a standard deviation."
         )
     return lines, left_out
 
@@ -432,8 +432,9 @@ def _checked(outcome: Outcome, by: str, top: int) -> Budget:
     shares = outcome.by_class if by == "class" else outcome.by_kernel
     if shares is None or not len(shares.names):
         raise NotDefinedError(
-            f"run {outcome.run!r} has no error budget under {outcome.assumption!r}: bounds, totals "
-            "of graphs and kernels without error have none. Choose another assumption."
+            f"run {outcome.run!r} has no error budget (shares of the variance) under "
+            f"{outcome.assumption!r}: it does not exist for bounds, for totals of graphs, or if "
+            "all errors are 0. Choose another assumption."
         )
     return shares
 

@@ -292,7 +292,7 @@ def calibration(validation: Validation, ax: Axes | None = None) -> Axes:
     [[50.0, 90.0]]
     """
     if not validation.rows:
-        raise NotDefinedError("there is no calibration to draw: no assumption was validated")
+        raise NotDefinedError("there is no coverage to draw: no assumption was validated")
     names = list(dict.fromkeys(row.assumption for row in validation.rows))
     levels = sorted({row.level for row in validation.rows})
     ax, room = promised(ax, levels, max(4.2, 1.6 + 0.19 * len(names)))
@@ -392,7 +392,7 @@ def pit(validation: Validation, assumption: str, ax: Axes | None = None) -> Axes
         )
     values = np.asarray(validation.pit[assumption], dtype=float)
     if not len(values) or not ((values >= 0) & (values <= 1)).all():
-        raise InputError(f"PIT values of {assumption!r} must be in [0, 1], and at least one value")
+        raise InputError(f"PIT values of {assumption!r} must be one or more numbers from 0 to 1")
     n = len(values)
     counts, edges = np.histogram(values, bins=_BINS, range=(0.0, 1.0))
     tail = (1 - _BIN_LEVEL) / 2

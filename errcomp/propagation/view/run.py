@@ -26,7 +26,7 @@ from errcomp.report.model import (
 from errcomp.results import format_fraction, format_number
 
 if TYPE_CHECKING:
-    from errcomp.propagation import Outcome, Propagation
+    from errcomp.propagation import ErrorModel, Outcome, Propagation
     from errcomp.results import Caveat
 
 __all__ = ["advice_of", "flat_outcomes", "propagation_view"]
@@ -80,7 +80,7 @@ def propagation_view(result: Propagation) -> Report:
         figures.append(Figure("budget", caption, partial(drawing.budget, first)))
     notes = []
     if len(result.runs) > _DRAWN:
-        notes.append(f"Figures show {_DRAWN} of {len(result.runs)} runs; the table has all.")
+        notes.append(f"The plots show {_DRAWN} of {len(result.runs)} runs; the table has all runs.")
     caveats = {(c.code, c.message): c for c in result.caveats}
     for outcome in result.outcomes:
         for caveat in outcome.caveats:
@@ -98,13 +98,18 @@ def propagation_view(result: Propagation) -> Report:
                 for outcome in result.outcomes
                 if outcome.run == first.run
             ),
-            ("Errors", f"{result.model.kind}, fitted to {result.model.n_runs} runs"),
+            ("Errors", _errors(result.model)),
             ("Unit of times", result.unit or "not stated"),
             ("Seed", str(result.seed)),
         ],
         notes=notes,
         draw=partial(drawing.bands, result),
     )
+
+
+def _errors(model: ErrorModel) -> str:
+    fitted = f"fitted to {count(model.n_runs, 'run')}" if model.n_runs else "given, not fitted"
+    return f"{model.kind}, {fitted}"
 
 
 def _line(result: Propagation) -> list[str]:
@@ -120,7 +125,7 @@ def _of_run(outcome: Outcome, unit: str | None) -> Verdict:
     band = outcome.band(_SHOWN)
     times = f"{format_number(band.low)} … {format_number(band.high)}{f' {unit}' if unit else ''}"
     text = (
-        f'— {outcome.run} with probability {100 * _SHOWN:g} % under "{outcome.assumption}"; '
+        f'— {outcome.run}, with probability {100 * _SHOWN:g} % under "{outcome.assumption}"; '
         f"predicted {format_number(outcome.prediction)}"
     )
     tone: Tone = "plain"
@@ -195,8 +200,8 @@ def _terms(result: Propagation) -> list[str]:
     terms = ["Growth: error (sd) of the run / error of its kernels; at 1, nothing cancels."]
     if any(outcome.effective_number is not None for outcome in result.outcomes):
         terms.append(
-            "Effective number: number of independent kernels with equal errors that would cancel "
-            "as much."
+            "Effective number: errors cancel as much as in a run of this many independent kernels "
+            "with equal errors."
         )
     explained = {
         "comonotonic": "comonotonic: one cause, all errors go the same way.",
@@ -225,7 +230,7 @@ def _growth_notes(outcome: Outcome) -> list[str]:
         notes.append(f"Bias: the expected time of the run is {amount} {side} the prediction.")
     if outcome.saturated:
         notes.append(
-            f"Saturated with probability {format_fraction(outcome.saturated)}: in those draws more "
+            f"A queue is saturated with probability {format_fraction(outcome.saturated)}: more "
             "work arrives than can be served, so no finite time exists."
         )
     return notes
@@ -249,7 +254,7 @@ def _basis(result: Propagation) -> list[str]:
     devices = len(model.devices)
     runs = f"Errors fitted to {model.n_runs} measured run{'s' if model.n_runs > 1 else ''}"
     where = f"on {devices} device{'s' if devices > 1 else ''}"
-    new = "a new device" if model.components.cluster == "device" else "another run on it"
+    new = "a new device" if model.components.cluster == "device" else "another run on this device"
     notes = [f"{runs} {where}. The bands are for {new}."]
     df, observed = model.tails.combined, model.tails.observed
     if "estimated" in result.assumptions and not math.isinf(df):
@@ -259,7 +264,7 @@ def _basis(result: Propagation) -> list[str]:
             seen = f"the errors {of} these {observed.n_clusters} {model.components.cluster}s and "
         notes.append(
             f'The tails of bands under "estimated" come from {seen}a Student t distribution with '
-            f"{df:.1f} degrees of freedom. The sd comes from the propagated moments."
+            f"{df:.1f} degrees of freedom. The sd does not depend on these tails."
         )
     return notes
 

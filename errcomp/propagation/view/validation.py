@@ -44,7 +44,8 @@ def validation_view(result: Validation) -> Report:
     figures = [
         Figure(
             "coverage",
-            "On the line, bands contain as many totals as they should; below it, fewer.",
+            "Points on the dashed line: bands contain as many totals as they should; below it, "
+            "fewer.",
             partial(drawing.calibration, result),
         ),
         *(
@@ -67,7 +68,12 @@ def validation_view(result: Validation) -> Report:
         tables=[_table(result)],
         method=[
             ("Totals", result.total),
-            ("Held out", f"each {result.left_out} in turn" if result.left_out else "another table"),
+            (
+                "Held out",
+                f"each {result.left_out} in turn"
+                if result.left_out
+                else "none: errors of another table",
+            ),
             ("Coverage", "Share of the totals inside the band."),
             ("Intervals", f"95 %, with totals of one {result.cluster} treated as correlated."),
         ],
@@ -131,4 +137,4 @@ def _without_total(result: Validation) -> list[str]:
         return []
     n = len(result.not_judged)
     names = ", ".join(result.not_judged[:_NAMED]) + (", …" if n > _NAMED else "")
-    return [f"Not evaluated: {count(n, 'run')} without a measured and a predicted total ({names})."]
+    return [f"Not evaluated: {count(n, 'run')} without a measured or a predicted total ({names})."]

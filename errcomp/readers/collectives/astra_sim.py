@@ -274,8 +274,7 @@ _tool = ToolFormats("ASTRA-sim", gives="predictions")
     quantities=(*_ALL, "bandwidth"),
     units=("cycles", "ns", "GB/s"),
     sample="2.x, plain and spdlog",
-    limits="A cycle is 1 ns only in the analytical back end. Utilisation from the roofline is "
-    "left out.",
+    limits="A cycle is 1 ns only in the analytical back end. The roofline utilisation is not read.",
 )
 def _read_log(source: Source) -> Rows:
     rows, damaged = _rows(source.lines(), "")
@@ -290,13 +289,13 @@ def _read_log(source: Source) -> Rows:
     quantities=_ALL,
     units=("cycles",),
     sample="ml-perf-survey",
-    limits="The published errors in it are left out.",
+    limits="The published errors in the file are not read.",
 )
 def _read_survey(source: Source) -> Rows:
     content = source.json()
     logs = content.get("log_files") if isinstance(content, dict) else None
     if not isinstance(logs, list):
-        raise source.error('needs the key "log_files", a list. Copy the file again.')
+        raise source.error('the key "log_files" must hold a list. Copy the file again.')
     rows: list[dict[str, Any]] = []
     damaged = 0
     for i, log in enumerate(logs, start=1):
@@ -304,7 +303,8 @@ def _read_survey(source: Source) -> Rows:
         lines = log.get("raw_lines") if isinstance(log, dict) else None
         if not isinstance(name, str) or not isinstance(lines, list):
             raise source.error(
-                f'log_files, entry {i}: needs the keys "file" and "raw_lines". Copy the file again.'
+                f'entry {i} of "log_files" needs the keys "file" and "raw_lines". Copy the file '
+                "again."
             )
         run = name.removesuffix(".log")
         if lines:
@@ -321,8 +321,9 @@ def _read_survey(source: Source) -> Rows:
     "EndToEnd.csv of version 1",
     "system, kernel, collective: time, compute, exposed communication, communication (us)",
     is_end_to_end,
-    limits="ASTRA-sim divides cycles by 1000, as if a cycle were 1 ns: with another clock, the "
-    "times are wrong. The communication time of a layer runs from issue to end, including waiting.",
+    limits="ASTRA-sim divides cycles by 1000, as if a cycle were 1 ns: at another clock rate, "
+    "the times are wrong. The communication time of a layer runs from issue to end, including "
+    "waiting.",
 )
 def read_end_to_end(source: Source) -> Rows:
     """Read the times of layers, and of each run as a whole.
@@ -346,7 +347,7 @@ def read_end_to_end(source: Source) -> Rows:
             continue
         if len(cells) <= max(names.values()) or not cells[1]:
             raise source.error(
-                "a row without a run, or with fewer fields than the header. The file "
+                "this row has no run, or fewer fields than the header. The file "
                 "may be incomplete: copy it again.",
                 line=number,
             )
@@ -370,7 +371,8 @@ _tool.knows(
     "astra-sim-delays",
     "detailed.csv of version 1",
     is_delays,
-    "Holds mean delays of messages in queues and links. Times of layers are in EndToEnd.csv.",
+    "The file holds mean delays of messages in queues and links. Times of layers are in "
+    "EndToEnd.csv.",
     part_of="astra-sim-end-to-end",
 )
 
@@ -378,15 +380,15 @@ _tool.knows(
     "astra-sim-utilization",
     "*_dimension_utilization_*.csv",
     is_utilization,
-    "Holds the utilisation of each network dimension over time, but no durations. Durations are in "
-    "EndToEnd.csv.",
+    "The file holds the utilisation of each network dimension over time, but no durations. "
+    "Durations are in EndToEnd.csv.",
 )
 
 _tool.knows(
     "astra-sim-network",
     "network.yml",
     _network,
-    "Describes the network to simulate; holds no times.",
+    "The file describes the network to simulate; it holds no times.",
     sample="HGX-H100-validated of its examples",
 )
 
@@ -394,7 +396,7 @@ _tool.knows(
     "astra-sim-system",
     "system.json",
     _system,
-    "Describes the system to simulate; holds no times.",
+    "The file describes the system to simulate; it holds no times.",
     sample="HGX-H100-validated of its examples",
 )
 

@@ -148,7 +148,7 @@ def read_nodes(source: Source) -> tuple[str, list[Node]]:
             "again."
         ) from None
     if not nodes:
-        raise source.error("no node in this trace. It may be incomplete: copy it again.")
+        raise source.error("this trace has no nodes. The file may be incomplete: copy it again.")
     if len({node.id for node in nodes}) < len(nodes):
         raise source.error(
             "two nodes have the same id: the file may hold several traces. Give one file per trace."
@@ -277,7 +277,9 @@ def read_operators(source: Source) -> tuple[pl.DataFrame, int]:
     nodes = _decoded(source)
     operators = [node for node in nodes if not node.name.startswith(_ROOT)]
     if not operators:
-        raise source.error("no operator in this trace. It may be incomplete: copy it again.")
+        raise source.error(
+            "this trace has no operators. The file may be incomplete: copy it again."
+        )
     columns: dict[str, list[Any]] = {
         "measured": [_time(node.dur) for node in operators],
         "status": [_NO_TIME if _time(node.dur) is None else None for node in operators],
@@ -421,8 +423,8 @@ _tool = ToolFormats(
     "execution trace of a rank (.et)",
     "kernel, collective: time (us)",
     lambda source: begins_trace(source.head),
-    limits="Durations are whole microseconds. Nodes below 1 µs have no duration: the format does "
-    "not distinguish them from nodes without one. Values of tensors are left out.",
+    limits="Durations are whole microseconds. A node below 1 µs is read as a node without a "
+    "duration: the format does not distinguish the two. Values of tensors are left out.",
 )
 def _read_trace(source: Source) -> Rows:
     version, nodes = read_nodes(source)
@@ -431,7 +433,9 @@ def _read_trace(source: Source) -> Rows:
     unknown = len({number for node in nodes for number in node.after} - {node.id for node in nodes})
     notes = []
     if unknown:
-        notes.append(f"{unknown} nodes that others depend on are not in the trace.")
+        notes.append(
+            f"The trace lacks {unknown} node{'s' * (unknown > 1)} that other nodes depend on."
+        )
     if not timed:
         notes.append("No node has a duration: this is a workload to simulate, not a measurement.")
     return Rows(
@@ -514,7 +518,8 @@ def _document(source: Source, version: str, nodes: Sequence[Node]) -> dict[str, 
         tool_version=version,
         created=datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         inputs=[{"name": source.path.name, "sha256": hashlib.sha256(source.content()).hexdigest()}],
-        note="Durations are from the trace and have no spread yet: set the spread of each term.",
+        note="Durations are from the trace and have no spread yet: set `spread` for each of the "
+        "`terms`.",
     )
 
 
@@ -541,7 +546,7 @@ def _names(kinds: Sequence[tuple[str, int, int]]) -> dict[tuple[str, int, int], 
     lambda source: {"schema", "pid", "nodes"} <= set(source.json_names),
     reference="hardware",
     sample="schema 1.0.1, PyTorch 2.x",
-    limits="Has no times unless chakra_trace_link added them.",
+    limits="The file has times only if chakra_trace_link added them.",
 )
 def _read_json(source: Source) -> Rows:
 
@@ -549,8 +554,8 @@ def _read_json(source: Source) -> Rows:
     notes = []
     if frame["measured"].null_count() == len(frame):
         notes.append(
-            "PyTorch writes no times into this file. They are in the profiler's trace of the same "
-            "run, where the operators have the same record function id."
+            "PyTorch writes no times into this file. The times are in the profiler's trace of the "
+            "same run, where the operators have the same record function id."
         )
     reason = "threads and processes, not operators"
     return Rows(frame, dropped=as_dropped(reason, left_out), notes=notes)

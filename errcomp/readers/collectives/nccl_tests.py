@@ -102,15 +102,18 @@ def _read_log(source: Source) -> Rows:
             )
         if table.out_of_bounds:
             notes.append(
-                f"{table.out_of_bounds} values{where} were out of bounds: the test failed."
+                f"The test{where} failed: it found {table.out_of_bounds} out-of-bounds "
+                f"value{'s' * (table.out_of_bounds != 1)}."
             )
     if unknown:
-        notes.append(f"The log does not name the collective of {unknown} rows.")
+        notes.append(f"The log does not name the collective of {unknown} row{'s' * (unknown > 1)}.")
     cut = sum(table.cut for table in tables)
     dropped = [Dropped("row that is cut off", cut)] if cut else []
     absent = sum(point["time_of"] is None for table in tables for point in _points(table))
     if absent:
-        dropped.append(Dropped("placement that the test did not run", absent))
+        dropped.append(
+            Dropped("in-place or out-of-place operation that the test did not run", absent)
+        )
     return Rows(rows, dropped=dropped, notes=notes)
 
 

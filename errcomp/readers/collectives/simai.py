@@ -91,7 +91,7 @@ _tool = ToolFormats("SimAI", gives="predictions", sample="aliyun/SimAI cef83f9")
     ),
     units=("us", "GB/s"),
     sample="liecn/SimAI 6b6d467 (one run)",
-    limits="The key layer, a number, distinguishes layers with the same name. Times of a run with "
+    limits="Layers with the same name differ in the key `layer`, a number. Times of a run with "
     "pipeline stages are from the summary, which is rounded to µs.",
 )
 def _report(source: Source) -> Rows:
@@ -110,7 +110,11 @@ def _report(source: Source) -> Rows:
             )
         if line.startswith(_SUMMARY[0]):
             if number == len(lines):
-                raise source.error("no values below the summary's header.", line=number)
+                raise source.error(
+                    "no values below the summary's header. The file may be incomplete: copy it "
+                    "again.",
+                    line=number,
+                )
             run, summary = _summary(source, number, line, lines[number])
         elif line.startswith(_LAYERS[0]):
             layers, first = [line], number
@@ -145,7 +149,9 @@ def _summary(
     for name, cell in zip(names[1:], cells[1:], strict=True):
         match = _CELL.fullmatch(cell)
         if match is None:
-            raise source.error(f"{name} must be a time, got {cell[:40]!r}.", line=number + 1)
+            raise source.error(
+                f"{name} must be a time, got {cell[:40]!r}. Copy the file again.", line=number + 1
+            )
         times[name] = _number(match[1])
     return cells[0], times
 
@@ -232,7 +238,9 @@ def _layers(source: Source, sheet: Sheet, run: str | None) -> list[dict[str, Any
                     }
                 )
     if not rows:
-        raise source.error("no column of times in the table of layers.", line=1)
+        raise source.error(
+            "the table of layers has no column of times. Copy the file again.", line=1
+        )
     return rows
 
 
@@ -296,19 +304,19 @@ _tool.knows(
     "simai-ratios",
     "nic_ratio.csv, nvlink_ratio.csv, ata_ratio.csv",
     lambda source: any(_RATIOS.match(line) for line in source.head_lines[:1]),
-    "An input of the simulation: shares of the link's bandwidth by message size.",
+    "The file is an input of the simulation: shares of the link's bandwidth by message size.",
 )
 _tool.knows(
     "simai-bandwidths",
     "busbw.yaml",
     _is_bandwidths,
-    "An input of the simulation: bus bandwidths by collective.",
+    "The file is an input of the simulation: bus bandwidths by collective.",
 )
 _tool.knows(
     "simai-workload",
     "workload (*.txt)",
     _is_workload,
-    "An input of the simulation: layers with their compute times.",
+    "The file is an input of the simulation: layers with their compute times.",
 )
 
 FORMATS = _tool.formats

@@ -89,7 +89,7 @@ def unpacked(path: Path) -> Iterator[tuple[Path, tuple[str, ...]]]:
             raise InputError(f"{path}: cannot be unpacked ({error}). Unpack it yourself.") from None
         except _BROKEN as error:
             raise InputError(
-                f"{path}: broken archive ({error}). It may be incomplete: copy it again."
+                f"{path}: broken archive ({error}). The file may be incomplete: copy it again."
             ) from None
         yield folder, left_out
 
@@ -163,7 +163,7 @@ class _Folder:
             if parts[:depth] in self._folders:
                 break
             if parts[:depth] in self._files:
-                raise self._refused(name, "needs a folder where the archive has a file")
+                raise self._refused(name, "needs a folder with the name of a file")
             self._folders.add(parts[:depth])
         if not is_folder:
             if parts in self._files:
@@ -211,7 +211,9 @@ class _Folder:
         try:
             file = target.open("xb")
         except FileExistsError:  # on a file system that ignores case
-            raise self._refused(name, "is in the archive twice, in upper and lower case") from None
+            raise self._refused(
+                name, "differs from another entry only in upper and lower case"
+            ) from None
         with file:
             while piece := source.read(_PIECE):
                 file.write(piece)

@@ -54,7 +54,7 @@ def load_bytes(path: Path) -> bytes:
             content = content.decode("utf-16").encode()
         except UnicodeDecodeError as error:
             raise InputError(
-                f"{path}: not text in UTF-16 ({error.reason}). Copy it again."
+                f"{path}: not valid UTF-16 text ({error.reason}). Copy the file again."
             ) from None
     if not content.strip():
         raise InputError(f"{path}: the file is empty. It needs a header and at least one row.")

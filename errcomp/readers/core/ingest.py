@@ -125,7 +125,9 @@ def _folder(
     read = {format_name for output in outputs for format_name in output.formats}
     for shown, whole in along:
         if whole not in read:
-            skipped.append(Skipped(shown, f"belongs to files of {whole}, which are missing"))
+            skipped.append(
+                Skipped(shown, f"is read only with a file of the format {whole}, which is missing")
+            )
     if not outputs:
         first = "; ".join(f"{skip.name}: {skip.reason}" for skip in skipped[:3])
         more = f" (and {len(skipped) - 3} more files)" if len(skipped) > 3 else ""
@@ -271,9 +273,9 @@ def same_captures(outputs: Sequence[Output]) -> tuple[str, ...]:
     others = len({PurePath(outputs[i].files[0]).parent for i, _ in pairs}) - 1
     more = f" (here and in {others:,} more folder{'s'[: others > 1]})" if others else ""
     return (
-        f"{', '.join(names)} hold the same kernels with the same times, like exports of one "
-        f"capture{more}: loaded together, they count each kernel more than once. Keep one: --where "
-        f"file={names[0]}.",
+        f"{', '.join(names)} hold the same kernels with the same times, so they are probably "
+        f"exports of one profile{more}. Together, they count each kernel more than once. Keep one: "
+        f"--where file={names[0]}.",
     )
 
 

@@ -133,23 +133,24 @@ class Output(Content):
         given = self.rows.select(pl.col(_VALUES).count()).row(0)
         values = ", ".join(f"{n:,} {name}" for n, name in zip(given, _VALUES, strict=True) if n)
         lines = [f"read {len(self.files):,} files" if len(self.files) > 1 else f"read {self.name}"]
-        lines[0] += f" ({', '.join(self.formats)}): {len(self.rows):,} rows, {values or 'no value'}"
+        lines[0] += f" ({', '.join(self.formats)}): {_rows(len(self.rows))}, {values or 'no value'}"
         statuses = self.rows["status"] if "status" in self.rows.columns else pl.Series()
         failed = statuses.drop_nulls()
         if len(failed):
             why = ", ".join(failed.unique().sort().to_list()[:_REASONS])
-            lines.append(f"{len(failed):,} rows with a missing value: {why}")
-        lines += [f"{drop.n:,} rows left out: {drop.reason}" for drop in self.dropped]
+            lines.append(f"{_rows(len(failed))} without a value: {why}")
+        lines += [f"{_rows(drop.n)} left out: {drop.reason}" for drop in self.dropped]
         lines += [f"note: {note}" for note in self.notes]
         if self.along:
             more = f" and {len(self.along) - _REASONS:,} more" if len(self.along) > _REASONS else ""
             lines.append(
-                f"files without values of their own: {', '.join(self.along[:_REASONS])}{more}"
+                f"files that only add settings or names: {', '.join(self.along[:_REASONS])}{more}"
             )
         shown = self.skipped[:_SKIPPED]
         lines += [f"skipped {skip.name}: {skip.reason}" for skip in shown]
         if len(self.skipped) > len(shown):
-            lines.append(f"skipped {len(self.skipped) - len(shown):,} more files")
+            unnamed = len(self.skipped) - len(shown)
+            lines.append(f"skipped {unnamed:,} more file{'' if unnamed == 1 else 's'}")
         # A name from a file may hold a line end.
         return "\n".join(line.replace("\n", "\\n") for line in lines)
 
@@ -313,8 +314,8 @@ class Output(Content):
 
         if "version" not in self.rows.columns:
             raise InputError(
-                f"{self.name}: a history needs a column version, and there is none. Read it as "
-                "pairs or kernels."
+                f"{self.name}: a history needs a column version, and there is none. Read the file "
+                "as pairs or kernels."
             )
         rows = self.rows.filter(pl.col("version").is_not_null() & pl.col("measured").is_not_null())
         rows = without_empty(self._of_one_unit(self._of_one_level(rows)))
@@ -331,11 +332,13 @@ class Output(Content):
             pairs = self.rows.select("level", "quantity").unique().sort("level", "quantity").rows()
             known = ", ".join(f"{quantity} of a {kind}" for kind, quantity in pairs)
             raise InputError(
-                f"{self.name}: no time of a {level}. Available: {known or 'no rows'}. Select rows "
-                "by --level and --quantity."
+                f"{self.name}: no row holds the time of a {level}. Available: "
+                f"{known or 'no rows'}. Select rows by --level and --quantity."
             )
         if rows.select(pl.col(_VALUES).count()).row(0) == (0, 0):
-            raise InputError(f"{self.name}: no time of a {level} has a value{_reason_text(rows)}.")
+            raise InputError(
+                f"{self.name}: every time of a {level} lacks a value{_reason_text(rows)}."
+            )
         return self._of_one_unit(rows)
 
     def _whole_runs(self) -> pl.DataFrame | None:
@@ -352,7 +355,7 @@ class Output(Content):
         levels = rows["level"].unique().sort().to_list()
         if len(levels) > 1:
             raise InputError(
-                f"{self.name}: several levels: {describe_names(levels)}. Select one: --where "
+                f"{self.name}: has several levels: {describe_names(levels)}. Select one: --where "
                 f"level={levels[0]} (in Python .of(level={levels[0]!r}))."
             )
         return rows
@@ -364,7 +367,7 @@ class Output(Content):
         quantities = rows["quantity"].unique().sort().to_list()
         if len(quantities) > 1:
             raise InputError(
-                f"{self.name}: several quantities: {describe_names(quantities)}. Select one: "
+                f"{self.name}: has several quantities: {describe_names(quantities)}. Select one: "
                 f"--where quantity={quantities[0]} (in Python .of(quantity={quantities[0]!r}))."
             )
         units = rows["unit"].unique(maintain_order=True).to_list()
@@ -477,6 +480,10 @@ def _checked(frame: pl.DataFrame) -> pl.DataFrame:
 def _of_table(rows: pl.DataFrame) -> pl.DataFrame:
     """Leave out columns that kernels and runs do not have: the reference is not a key."""
     return without_empty(rows).drop("quantity", "reference", strict=False)
+
+
+def _rows(n: int) -> str:
+    return f"{n:,} row{'' if n == 1 else 's'}"
 
 
 def _reason_text(rows: pl.DataFrame) -> str:

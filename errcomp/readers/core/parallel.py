@@ -198,8 +198,8 @@ class _Child:
         why = f"signal {-code}; memory may have run out" if code < 0 else f"exit {code}"
         return Skipped(
             file.name,
-            f"the process that read it was killed ({why}). Load this file on its own, or only part "
-            "of it.",
+            f"the process that was reading it was killed ({why}). Load this file on its own, or "
+            "only part of it.",
         )
 
     def _send(self, message: Any) -> None:

@@ -55,7 +55,7 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
             size, at = _varint(data, at)
             if size > end - at:
                 raise ValueError(
-                    f"byte {start}: a field of {size} bytes, but only {end - at} are left"
+                    f"byte {start}: a field has {size} bytes, but only {end - at} are left"
                 )
             yield number, kind, data[at : at + size]
             at += size
@@ -109,7 +109,7 @@ def messages(data: bytes) -> Iterator[bytes]:
         size, at = _varint(data, at)
         if size > len(data) - at:
             raise ValueError(
-                f"byte {start}: a message of {size} bytes, but only {len(data) - at} are left"
+                f"byte {start}: a message has {size} bytes, but only {len(data) - at} are left"
             )
         yield data[at : at + size]
         at += size
@@ -162,10 +162,10 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
             value |= (byte & 0x7F) << shift
             shift += 7
             if shift > 63:
-                raise ValueError(f"byte {start}: a number of more than ten bytes")
+                raise ValueError(f"byte {start}: a number has more than ten bytes")
     except IndexError:
         raise ValueError(f"byte {start}: a number is cut off") from None
     value |= byte << shift
     if value >> 64:
-        raise ValueError(f"byte {start}: a number of more than 64 bits")
+        raise ValueError(f"byte {start}: a number has more than 64 bits")
     return value, at

@@ -277,8 +277,8 @@ def formats() -> tuple[Format, ...]:
             if not isinstance(item, Format) or item.name in {known.name for known in declared}:
                 label = repr(item.name) if isinstance(item, Format) else f"a {type(item).__name__}"
                 raise InputError(
-                    f"the reader {entry.name!r} of {entry.value} gives {label}, which is not a "
-                    "format, or has a name that is already used. Update or remove the package."
+                    f"the reader {entry.name!r} of {entry.value} gives {label}, which either is "
+                    "not a format or has the name of another format. Update or remove the package."
                 )
             declared.append(item)
     return tuple(declared)
@@ -352,14 +352,14 @@ def read_source(source: Source, among: Sequence[Format] | None = None) -> Output
             raise source.error("the file is empty. The run may have failed; if not, copy it again.")
         if source.head.startswith(b"PK\x03\x04"):
             raise source.error("the zip archive is cut off or damaged. Copy it again.")
-        known = "" if among is None else f" ({', '.join(entry.files for entry in among)})"
+        files = "" if among is None else ", or ".join(entry.files for entry in among)
         begins = next((line for line in source.head_lines if line.strip()), "")[:60]
         raise source.error(
-            f"not recognised as the output of a known tool{known}; it begins with "
+            f"not recognised as {files or 'the output of a known tool'}; it begins with "
             f"{begins!r}. `errcomp readers` lists the formats."
         )
     if len(possible) > 1:
-        names = ", ".join(entry.name for entry in possible)
+        names = " or ".join(entry.name for entry in possible)
         raise source.error(f"may be {names}. Give the format: errcomp ingest FORMAT PATH.")
     return _read(source, possible[0])
 
@@ -370,14 +370,15 @@ class UnforeseenError(InputError):
 
 def _read(source: Source, chosen: Format) -> Output:
     if chosen.read is None:
-        described = f"is {chosen.files} of {chosen.tool}"
+        described = f"recognised as {chosen.files} of {chosen.tool}"
         if chosen.part_of:
             whole = next((entry for entry in formats() if entry.name == chosen.part_of), None)
             files = chosen.part_of if whole is None else whole.files
             raise source.error(
-                f"{described}, which is read together with {files}. Give that file, or the folder."
+                f"{described}, which is read together with {files}. Give the latter, or the folder "
+                "with both."
             )
-        raise source.error(f"{described}, which cannot be read. {chosen.limits}")
+        raise source.error(f"{described}, which errcomp does not read. {chosen.limits}")
     try:
         with timed(most := current().most_seconds(_size(source.path))):
             found = _with_reference(chosen.read(source), chosen)
@@ -389,7 +390,7 @@ def _read(source: Source, chosen: Format) -> Output:
         raise source.error(f"{error}. The file may be damaged: copy it again.") from None
     except TookTooLongError:
         raise source.error(
-            f"not read after {most:.0f} s. It may be damaged or malicious. "
+            f"reading it was stopped after {most:.0f} s: it may be damaged or malicious. "
             f"{how_to_raise('seconds', '600')}"
         ) from None
     except Exception as error:
@@ -397,7 +398,7 @@ def _read(source: Source, chosen: Format) -> Output:
         raise UnforeseenError(
             f"{source.name}: the reader of {chosen.name} failed unexpectedly "
             f"({type(error).__name__}: {str(error)[:200]}). The file may be damaged: copy it "
-            "again. If it is complete, please report this."
+            "again. If the file is complete, please report this error."
         ) from error
     ends = [unended(one.path.name) for one in (source, *source.siblings) if one.unended]
     return replace(found, notes=tuple(dict.fromkeys((*found.notes, *ends)))) if ends else found
@@ -431,16 +432,18 @@ def _with_reference(result: Output, chosen: Format) -> Output:
 
 # The tools of the registry, with and without readable output.
 
-_BY_HAND = "Write its results to a table with columns predicted and measured for `errcomp audit`."
+_BY_HAND = (
+    "For `errcomp audit`, write the tool's results to a table with columns predicted and measured."
+)
 #: Tools of the literature without public output, so that no reader can be written or tested.
 NO_OUTPUT = {
     "Concorde": "Neither code nor output is public.",
     "ESM": "No output is public.",
-    "Lumos": "No output is public. errcomp reads its input: PyTorch profiler traces.",
+    "Lumos": "No output is public. errcomp reads the input of Lumos: PyTorch profiler traces.",
     "Omniverse": "Neither code nor output is public.",
     "Path Forward (Li et al.)": "Neither code nor output is public.",
     "PRISM": "Neither code nor output is public.",
-    "TLP": "It stores no predictions. errcomp reads its training data: logs of TVM and Ansor.",
+    "TLP": "TLP stores no predictions. errcomp reads its training data: logs of TVM and Ansor.",
 }
 _GIVES = {"predictions": 1, "measurements": 2, "both": 3, "neither": 0}
 

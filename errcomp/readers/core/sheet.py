@@ -95,8 +95,8 @@ class Sheet:
         if column not in self.frame.columns:
             raise InputError(
                 f"{self.name}: missing column {column!r}. Columns found: "
-                f"{describe_names(self.columns, wanted=column)}. The tool may have written the "
-                "file with other options, or in a newer version."
+                f"{describe_names(self.columns, wanted=column)}. The file may be from a newer "
+                "version of the tool, or written with other options."
             )
         return self.frame[column]
 
@@ -178,7 +178,8 @@ def sheet_of(
     missing = [column for column in needed if column not in names]
     if missing:
         raise InputError(
-            f"{name}: line {first_line}: missing column {', '.join(map(repr, missing))}. "
+            f"{name}: line {first_line}: missing column{'s' * (len(missing) > 1)} "
+            f"{', '.join(map(repr, missing))}. "
             f"Columns found: {describe_names(names, wanted=missing[0])}."
         )
     at = np.concatenate([lines for _, lines in parts]) if parts else np.zeros(0, dtype=np.int64)
@@ -300,8 +301,8 @@ class _Table:
 
 def _ragged(name: str, line: int, fields: int, width: int) -> InputError:
     return InputError(
-        f"{name}: line {line}: {fields} fields, but the header has {width}. The file may be cut "
-        "off: copy it again."
+        f"{name}: line {line}: {fields} field{'s' * (fields != 1)}, but the header has {width}. "
+        "The file may be cut off: copy it again."
     )
 
 
@@ -469,9 +470,10 @@ def long(
     values = list(values)
     present = [value for value in values if set(value.columns) <= set(sheet.columns)]
     if not present:
-        wanted = ", ".join(name for value in values for name in value.columns) or "any known one"
+        wanted = "; or ".join(" and ".join(value.columns) for value in values)
         raise InputError(
-            f"{sheet.name}: no column of times. Expected {wanted}; found "
+            f"{sheet.name}: no column that errcomp reads times from"
+            f"{f' (it would need {wanted})' if wanted else ''}. Columns found: "
             f"{describe_names(sheet.columns)}."
         )
     return _below_each_other(sheet, present, keys, fixed)

@@ -226,7 +226,7 @@ class Source:
         return content
 
     def _empty(self) -> InputError:
-        return self.error("the file is empty. It may be incomplete: copy it again.")
+        return self.error("the file is empty. Copy it again.")
 
     @cached_property
     def text(self) -> str:
@@ -276,7 +276,7 @@ class Source:
                     ) from None
                 if (at := text.find("\0")) >= 0:
                     raise self.error(
-                        "a zero byte, so this is not a text file. It may be damaged: copy it "
+                        "a zero byte, so this is not a text file. The file may be damaged: copy it "
                         "again.",
                         line=line + text.count("\n", 0, at),
                     )
@@ -337,7 +337,8 @@ class Source:
             line = getattr(error, "lineno", None)
             reason = getattr(error, "msg", str(error))
             raise self.error(
-                f"not valid JSON ({reason}). It may be incomplete: copy it again.", line=line
+                f"not valid JSON ({reason}). The file may be incomplete: copy it again.",
+                line=line,
             ) from None
 
     def json_as(
@@ -381,11 +382,11 @@ class Source:
             raise self.error(f"{error}. Copy the file again.") from None
         except msgspec.ValidationError as error:
             raise self.error(
-                f"not in the form that {writer} writes ({error}). Copy it again."
+                f"not in the form that {writer} writes ({error}). Copy the file again."
             ) from None
         except (msgspec.DecodeError, RecursionError) as error:
             raise self.error(
-                f"not valid JSON ({error}). It may be incomplete: copy it again."
+                f"not valid JSON ({error}). The file may be incomplete: copy it again."
             ) from None
 
     def json_lines(self, *, comment: str = "") -> Iterator[tuple[int, Any]]:
@@ -414,7 +415,7 @@ class Source:
             except ValueError as error:
                 reason = getattr(error, "msg", str(error))
                 raise self.error(
-                    f"not valid JSON ({reason}). It may be incomplete: copy the file again.",
+                    f"not valid JSON ({reason}). The file may be incomplete: copy it again.",
                     line=number,
                 ) from None
 
@@ -515,7 +516,7 @@ class _Unpacked(io.RawIOBase):
         # By the bytes read up to here: a bomb is met where it begins, not when memory is full.
         if self._done > current().most_unpacked(self._file.tell()):
             raise self._source.error(
-                f"its gzip data unpack to far more than its size, {self._done >> 20} MiB so far. "
+                f"it unpacks to far more than its size, {self._done >> 20} MiB so far. "
                 f"{how_to_raise('unpacked', '4GB')}"
             )
         buffer[: len(data)] = data

@@ -85,12 +85,12 @@ def opened(source: Source, *, whole: bool = True) -> Iterator[sqlite3.Connection
             raise budget.signal from None
         if budget.left <= 0:
             raise source.error(
-                "SQLite takes more steps to read it than a file of its size needs. It may be "
+                "SQLite takes more steps to read this file than its size explains. The file may be "
                 "damaged or malicious: export it again."
             ) from None
         # The last error: SQLite quotes damaged content in its message.
         raise source.error(
-            f"SQLite cannot read it ({error}). The file may be incomplete: export it again."
+            f"SQLite cannot read this file ({error}). It may be incomplete: export it again."
         ) from None
     finally:
         if database is not None:
@@ -102,8 +102,8 @@ def _refuse_unfinished(source: Source) -> None:
     log = source.path.with_name(f"{source.path.name}-wal")
     if log.is_file() and log.stat().st_size > 0:
         raise source.error(
-            f"{log.name} beside it holds rows that are not in the database yet. Let the profiler "
-            "finish, or copy both files and merge the copies with: "
+            f"{log.name} in the same folder holds rows that are not in the database yet. Let the "
+            "profiler finish, or copy both files and merge the copies with: "
             f"sqlite3 {source.path.name} 'PRAGMA wal_checkpoint(TRUNCATE)'."
         )
     journal = source.path.with_name(f"{source.path.name}-journal")
@@ -112,8 +112,8 @@ def _refuse_unfinished(source: Source) -> None:
             hot = file.read(len(_JOURNAL)) == _JOURNAL
         if hot:
             raise source.error(
-                f"{journal.name} beside it shows that the database was being written. Let the "
-                "profiler finish, or copy both files and repair the copy with: "
+                f"{journal.name} in the same folder shows that a write to the database did not "
+                "finish. Let the profiler finish, or copy both files and repair the copy with: "
                 f"sqlite3 {source.path.name} 'PRAGMA user_version'."
             )
 
@@ -159,7 +159,8 @@ def refuse_views(source: Source, database: sqlite3.Connection, start: str) -> No
     for name in sorted(str(name) for (name,) in cursor.fetchall()):
         if name.startswith(start):
             raise source.error(
-                f"{name} is a view, where the profiler writes a table. Export it again."
+                f"{name} is a view, but the profiler writes a table of this name. Export the file "
+                "again."
             )
 
 
@@ -176,7 +177,7 @@ def select(
     if table not in tables_of(database):
         query = "SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?"
         if database.execute(query, (table,)).fetchall():
-            raise sqlite3.DatabaseError(f"{table} is a view, where the profiler writes a table")
+            raise sqlite3.DatabaseError(f"{table} is a view, but the profiler writes a table")
         return [], []
     name = _quoted(table)
     present = {str(row[1]) for row in database.execute(f"PRAGMA table_info({name})")}

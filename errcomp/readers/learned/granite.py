@@ -72,7 +72,7 @@ def _tokens(source: Source) -> Iterator[tuple[str, str, int]]:
         match = _TOKEN.match(text, at)
         if match is None:
             raise source.error(
-                f"not a text proto at {text[at : at + 20]!r}. The file may be damaged: copy it "
+                f"not valid text proto: {text[at : at + 20]!r}. The file may be damaged: copy it "
                 "again.",
                 line=line,
             )
@@ -160,7 +160,7 @@ _tool = ToolFormats("GRANITE", gives="predictions")
     "kernel: time (cycles)",
     _recognise,
     sample="gematria 935cbf4, test data with made-up values",
-    limits="Throughputs of prefixes of a block are not read.",
+    limits="Throughputs of the prefixes of a block (its first instructions) are not read.",
 )
 def _read(source: Source) -> Rows:
     whole = _Parser(source).message("")
@@ -173,7 +173,7 @@ def _read(source: Source) -> Rows:
         rows += added
         without += not added
         made_up |= any("made up" in row["source"] for row in added)
-    notes = ["The file does not state how many iterations a tool's cycles cover."]
+    notes = ["The file does not state how many iterations of a block the cycles cover."]
     if made_up:
         notes.append(
             "According to the file, some values are made up for tests: draw no conclusions from "

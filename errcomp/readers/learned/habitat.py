@@ -95,11 +95,13 @@ def _read_e2e(source: Source) -> Rows:
     notes = []
     if origin not in sheet.texts("device"):
         raise source.error(
-            f"its name says that {origin!r} was measured, but its rows lack that device. Restore "
-            "the original name."
+            f"the file name says that {origin!r} was measured, but no row is about that device. "
+            "Restore the original name."
         )
     if "origin" not in named:
-        notes.append(f"{origin}, the first device, is assumed to be the device that was measured.")
+        notes.append(
+            f"{origin}, the first device in the file, is assumed to be the measured device."
+        )
     return Rows(_identified(rows, named), notes=notes)
 
 
@@ -124,8 +126,8 @@ def _read_breakdown(source: Source) -> Rows:
     named = _named(source)
     if not {"origin", "dest"} <= named.keys():
         raise source.error(
-            "neither its name nor its content says which GPU it is for. Restore the original name: "
-            "<config>-<origin>-<dest>-breakdown.csv."
+            "neither the name nor the content of the file says which GPU it is for. Restore the "
+            "original name: <config>-<origin>-<dest>-breakdown.csv."
         )
     own = named["origin"] == named["dest"]
     columns = ("", "run_time_ms") if own else ("run_time_ms", "")

@@ -147,7 +147,7 @@ def _notes(devices: list[str]) -> list[str]:
     estimated = [name for name in devices if name.startswith(_ESTIMATED)]
     if not estimated:
         return []
-    return [f"{', '.join(estimated)}: probably estimated by a tool, not measured."]
+    return [f"Latencies of {', '.join(estimated)} were probably estimated by a tool, not measured."]
 
 
 def _is_native(source: Source) -> bool:
@@ -160,7 +160,7 @@ def _is_native(source: Source) -> bool:
     "model: time (ms)",
     _is_native,
     sample="HELP 45f70eb, fbnet on pixel3",
-    limits="Holds only a list of numbers; the device is from the name of the file.",
+    limits="The file holds only a list of numbers; the device is taken from the file name.",
 )
 def _read_native(source: Source) -> Rows:
     import polars as pl
@@ -171,7 +171,7 @@ def _read_native(source: Source) -> Rows:
     if len(values) < _FEW and all(isinstance(value, int) for value in values):
         raise source.error(
             f"holds {len(values)} whole numbers: positions of architectures, not latencies. Give "
-            "the file of a device."
+            "a file of latencies, <device>.pt."
         )
     device = source.path.name.partition(".")[0]
     frame = pl.DataFrame(
@@ -197,7 +197,7 @@ def _pickle(source: Source) -> bytes:
             f"broken zip ({error}). The file may be incomplete: copy it again."
         ) from None
     if len(content) > _LARGEST:
-        raise source.error(f"more than {_LARGEST >> 20} MiB of numbers, which no file of HELP has.")
+        raise source.error(f"holds more than {_LARGEST >> 20} MiB, more than any file of HELP.")
     return content
 
 
@@ -218,7 +218,7 @@ def _numbers(source: Source, pickled: bytes) -> Iterator[float]:
             elif name not in _IGNORED and not (name == "PROTO" and at == 0):
                 raise source.error(
                     f"its pickle does more than list numbers ({name} at byte {at}). Such a file "
-                    "may run code when it is loaded, so it is not read. Write it as CSV."
+                    "may run code when it is loaded, so it is not read. Write its numbers as CSV."
                 )
     except (ValueError, IndexError, OverflowError) as error:
         if isinstance(error, InputError):

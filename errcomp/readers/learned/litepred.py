@@ -27,7 +27,7 @@ def read(path: AnyPath) -> Output:
     >>> read(path)
     Traceback (most recent call last):
         ...
-    errcomp.errors.InputError: ...accuracy.csv: is accuracies of each platform of LitePred, ...
+    errcomp.errors.InputError: ...accuracy.csv: recognised as table of accuracies by platform of ...
     """
     return read_as(path, FORMATS)
 
@@ -36,17 +36,17 @@ _tool = ToolFormats("LitePred", sample="Moonlit 348a402, README")
 
 _tool.knows(
     "litepred-accuracy",
-    "accuracies of each platform",
+    "table of accuracies by platform",
     ("platform", "accuracy_within_5pct", "accuracy_within_10pct"),
-    "It holds only shares of predictions with errors within 5 and 10 %: "
-    "other metrics cannot be computed from those.",
+    "The file holds only the shares of predictions with errors within 5 % and 10 %: no other "
+    "metric can be computed from them.",
 )
 
 _tool.knows(
     "litepred-configurations",
-    "configurations of kernels",
+    "table of kernel configurations",
     ("HW", "CIN", "COUT", "KERNEL_SIZE", "STRIDES"),
-    "It holds shapes of kernels without latencies.",
+    "The file holds the shapes of kernels, but no latencies.",
     sample="",
 )
 

@@ -188,7 +188,7 @@ def _astrasim(path: Path) -> list[_Line]:
     try:
         rows = read_source(_source(path), astra_sim.FORMATS).rows
         if "run" not in rows.columns:
-            raise InputError(f"{path}: a log in which no run has a name.")
+            raise InputError(f"{path}: no run in the log has a name.")
     except InputError as error:
         raise InputError(
             f"{path}: not the survey's collection of ASTRA-sim logs ({error}). Copy it again."

@@ -134,7 +134,7 @@ _tool = ToolFormats("MetaSchedule", gives="measurements", reference="hardware")
     _is_autotvm,
     tool="TVM",
     sample="TLCBench 218ad10, TVM 0.8.dev0",
-    limits="Reads the index of a configuration, but not its steps.",
+    limits="errcomp reads the index of a configuration, but not its steps.",
 )
 def _read_autotvm(source: Source) -> Rows:
     rows = []
@@ -148,7 +148,7 @@ def _read_autotvm(source: Source) -> Rows:
 
 def _not_a_record(source: Source, line: int, tuner: str) -> Exception:
     return source.error(
-        f"not a record of {tuner}. The file may be damaged, or of another version.",
+        f"not a record of {tuner}. The file may be damaged, or written by another version.",
         line=line,
     )
 
@@ -185,7 +185,7 @@ def _autotvm(record: dict[str, Any]) -> dict[str, Any]:
     _is_ansor,
     tool="Ansor",
     sample="apache/tvm f334af5, v0.2 and v0.3",
-    limits="Reads the steps of a schedule as a hash (config).",
+    limits="The steps of a schedule are read as a hash, in the key config.",
 )
 def _read_ansor(source: Source) -> Rows:
     rows = []
@@ -292,7 +292,7 @@ _tool.knows(
     "tvm-meta-schedule-workloads",
     "database_workload.json",
     _is_workloads,
-    "Holds the tuned programs, but no times.",
+    "The file holds the tuned programs, but no times.",
     part_of="tvm-meta-schedule-records",
 )
 

@@ -168,7 +168,9 @@ def _rows(
     comma: bool,
 ) -> Rows:
     if not launches:
-        raise source.error("no kernel. The profile may have failed: see its first lines.")
+        raise source.error(
+            "the file lists no kernel. Its first lines may say why the profile failed."
+        )
     rows = []
     for launch in launches:
         keys: dict[str, Any] = {
@@ -184,7 +186,7 @@ def _rows(
         rows.append(keys | _time(source, launch, comma=comma))
     if all(row.get("status") for row in rows):
         raise source.error(
-            "neither durations nor cycles. Profile with --section SpeedOfLight or "
+            "the profile has neither durations nor cycles. Profile with --section SpeedOfLight or "
             "--metrics gpu__time_duration.sum."
         )
     return Rows(rows, dropped=dropped, notes=[_NOTE, *notes])
@@ -325,7 +327,9 @@ def read_details(source: Source) -> Rows:
             if not row or row == header:
                 continue
             if any(not row[place].strip().isdigit() for place in numbered if place < len(row)):
-                raise source.error("a damaged number of a launch. Copy the file again.", line=line)
+                raise source.error(
+                    "the number of a launch is damaged. Copy the file again.", line=line
+                )
             if len(row) <= shortest:
                 raise source.error(
                     f"{len(row)} fields, expected at least {shortest + 1}. The file may be cut "
@@ -393,7 +397,8 @@ def read_text(source: Source) -> Rows:
         elif _LOOSE_LAUNCH.match(line):
             # Its metrics would be those of the launch before it.
             raise source.error(
-                f"a damaged line of a launch, {line.strip()[:60]!r}. Copy it again.", line=at
+                f"this line of a launch is damaged: {line.strip()[:60]!r}. Copy the file again.",
+                line=at,
             )
         elif launches and (match := _LINE.match(line)):
             launches[-1].metrics.setdefault(match["name"], (match["unit"], match["value"]))
@@ -407,7 +412,7 @@ _tool.knows(
     "ncu-session",
     "ncu --page session --csv",
     _recognise_session,
-    "Holds the device and the options of the profile.",
+    "The file holds the device and the options of the profile.",
     part_of="ncu-details",
 )
 

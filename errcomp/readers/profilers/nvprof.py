@@ -95,7 +95,8 @@ def _read(
             rows.append(row | {"kernel_class": moved, "process": table.process})
     if not rows:
         raise source.error(
-            f"no kernel ({host} {_HOST}). The program may have run no kernels on the GPU."
+            f"the file lists no kernel ({host} {_HOST}). The program may have run no kernels on "
+            "the GPU."
         )
     return Rows(rows, dropped={_HOST: host})
 
@@ -387,7 +388,7 @@ _tool = ToolFormats("nvprof", gives="measurements", reference="hardware")
     _is_kind("trace"),
     quantities=("time",),
     units=_UNITS,
-    limits="Calls of the host in the same table are left out.",
+    limits="Calls on the host in the same table are left out.",
 )
 def read_trace(source: Source) -> Rows:
     """Read one line per kernel, memory copy and memory set."""
@@ -401,7 +402,7 @@ def read_trace(source: Source) -> Rows:
     _is_kind("summary"),
     quantities=("time",),
     units=_UNITS,
-    limits="Calls of the host are left out.",
+    limits="Calls on the host are left out.",
 )
 def read_summary(source: Source) -> Rows:
     """Read one line per name, with the mean of its calls."""
@@ -412,8 +413,8 @@ _tool.knows(
     "nvprof-host",
     "nvprof --print-api-trace, --print-api-summary, --metrics or --events",
     _is_kind("host"),
-    "Holds calls on the host or counters, but no times of kernels. Give the summary, or the "
-    "trace of --print-gpu-trace.",
+    "The file holds calls on the host or counters, but no times of kernels. Give the summary, or "
+    "the trace of --print-gpu-trace.",
 )
 
 FORMATS = _tool.formats

@@ -95,13 +95,15 @@ def _decoded(source: Source, text: str) -> list[_Event]:
     except DoubledNameError as error:
         raise source.error(f"{error}. Copy the file again.") from None
     except msgspec.ValidationError as error:
-        raise source.error(f"not in ONNX Runtime's form ({error}). Copy the file again.") from None
+        raise source.error(
+            f"not in the form that ONNX Runtime writes ({error}). Copy the file again."
+        ) from None
     except RecursionError:
         raise source.error("nested too deeply. The file may be damaged.") from None
 
 
 def _broken(source: Source, error: Exception) -> Exception:
-    return source.error(f"not valid JSON ({error}). It may be incomplete: copy it again.")
+    return source.error(f"not valid JSON ({error}). The file may be incomplete: copy it again.")
 
 
 def _output(source: Source, events: Sequence[_Event], notes: list[str]) -> Rows:
@@ -120,13 +122,15 @@ def _output(source: Source, events: Sequence[_Event], notes: list[str]) -> Rows:
     runs = _runs(used, start, end)
     chosen = [i for i, out in enumerate(nested) if not out]
     if not any(used[i].cat != "Session" or used[i].name == "model_run" for i in chosen):
-        raise source.error("no time of a node or of a run. Run the session before profiling ends.")
+        raise source.error(
+            "the profile has no time of a node or of a run. Run the session before profiling ends."
+        )
     some = [run for run in runs if run is not None]
     if some:
         notes.append(_WARM_UP)
         unknown = sum(runs[i] is None and used[i].cat != "Session" for i in chosen)
         if unknown:
-            notes.append(f"{unknown} nodes are in no run, or in several runs at once.")
+            notes.append(f"Events of nodes in no run, or in several runs at once: {unknown}.")
     if any(event.cat == "Kernel" for event in used):
         notes.append(
             "Events of the GPU are device time: a node may end before the GPU work it launched."

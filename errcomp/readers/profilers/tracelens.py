@@ -249,7 +249,7 @@ _tool = ToolFormats(
     gives="measurements",
     reference="hardware",
     sample="reports on H100, MI300 (PyTorch) and MI300 (JAX)",
-    limits="Other tables of the report list the same work.",
+    limits="Other tables of the report list the same work: read only one of them.",
 )
 
 
@@ -259,7 +259,7 @@ _tool = ToolFormats(
     "model, system: time, busy time, idle time, computation time, communication time, "
     "exposed communication, memcpy time, exposed memcpy (ms)",
     _is_kind("gpu-timeline"),
-    limits="Averages over GPUs look like the timeline of a single GPU.",
+    limits="Averages over GPUs and the timeline of a single GPU have the same form.",
 )
 def _timeline(source: Source) -> Rows:
     sheet = _sheet(source)
@@ -308,7 +308,7 @@ def _kernel_summary(source: Source) -> Rows:
     if too_much:
         notes.append(
             f"all kernels together take {shares.sum():.0f} % of the time of the run: kernels "
-            f"launched by no operator form a separate run, {_NO_OPERATOR!r}."
+            f"that no operator launched are read as a separate run, {_NO_OPERATOR!r}."
         )
     return Rows(rows, notes=notes)
 
@@ -372,7 +372,7 @@ _tool.knows(
     "tracelens-categories",
     "ops_summary_by_category (CSV)",
     _is_kind("categories"),
-    "Holds totals of categories, not times of operators. Give ops_summary.",
+    "The file holds totals of categories, not times of operators. Give ops_summary.",
     sample="",
 )
 
@@ -380,7 +380,7 @@ _tool.knows(
     "tracelens-short-kernels",
     "short_kernels_summary (CSV)",
     _is_kind("short-kernels"),
-    "Holds only the shortest kernels. Give kernel_summary.",
+    "The file holds only the shortest kernels. Give kernel_summary.",
     sample="",
 )
 

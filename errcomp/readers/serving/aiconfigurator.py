@@ -223,7 +223,7 @@ def _doubtful(rows: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
     if not n:
         return marked, []
     return marked, [
-        f"{n} rows are in the folder of one version, but their column 'version' states another: "
+        f"In {n} row{'s' * (n > 1)}, the folder and the column 'version' state different versions: "
         "see the key 'provenance'. It is unknown which version is right."
     ]
 
@@ -258,9 +258,8 @@ def _read_serving(source: Source) -> Rows:
             concurrency=text.str.extract(r"silicon_concurrency=([0-9]{1,18})\b").cast(pl.Int64),
         ).drop("_source")
     notes = [
-        "Times are means over the requests of a serving run. Some settings of a configuration may "
-        "be missing from the table, so two rows that look alike may differ: check outliers before "
-        "you rely on them."
+        "Times are means over the requests of a serving run. The table may lack some settings, so "
+        "rows that look alike may be of different configurations: check outliers."
     ]
     return Rows(with_repeats(rows), notes=notes)
 

@@ -86,7 +86,7 @@ def _runs(source: Source) -> Iterator[Mapping[str, Any]]:
         content = source.json()
         for run in content if isinstance(content, list) else [content]:
             if not isinstance(run, dict):
-                raise source.error(f"a run must be an object, got {str(run)[:40]}.")
+                raise source.error(f"a run must be a JSON object, got {str(run)[:40]}.")
             yield run
         return
     yield from _printed(source)
@@ -341,8 +341,8 @@ def _error_notes(sheet: Sheet, names: list[str]) -> list[str]:
             if unlike.any():
                 rows = ", ".join(str(line) for line in sheet.lines[unlike][:3].tolist())
                 notes.append(
-                    f"{column} contradicts the values in {int(unlike.sum())} of "
-                    f"{len(sheet)} rows (line {rows})."
+                    f"In {int(unlike.sum())} of {len(sheet)} rows, {column} contradicts the values "
+                    f"(first lines: {rows})."
                 )
     return notes
 
@@ -358,7 +358,7 @@ def _unfinished(sheet: Sheet) -> list[str]:
         return []
     return [
         f"In {int(fewer.sum())} of {len(sheet)} experiments, BLIS completed fewer requests than "
-        "were measured: the means are of different requests."
+        "were measured, so simulated and measured means are over different requests."
     ]
 
 
@@ -388,9 +388,9 @@ _tool = ToolFormats("BLIS", gives="both", reference="hardware")
     units=("ms", "s", "requests/s", "tokens/s"),
     gives="predictions",
     reference=None,
-    limits="Reads only time and ttft of single requests: itl_ms and scheduling_delay_ms are in µs "
-    "or ms, depending on the version, which the file does not state. Times of unfinished requests, "
-    "which the file gives as 0, are read as missing.",
+    limits="errcomp reads only time and ttft of single requests: itl_ms and scheduling_delay_ms "
+    "are in µs or ms, depending on the version, which the file does not state. Times of unfinished "
+    "requests, which are 0 in the file, are read as missing.",
 )
 def read_run(source: Source) -> Rows:
     """Read the statistics of a run and, if present, its requests."""
@@ -402,7 +402,7 @@ def read_run(source: Source) -> Rows:
         name = text(run.get("instance_id"))
         for request in requests:
             if not isinstance(request, dict):
-                raise source.error(f"a request must be an object, got {str(request)[:40]}.")
+                raise source.error(f"a request must be a JSON object, got {str(request)[:40]}.")
             rows += _request(source, request, name)
             unlike += sum(key in request for key in ("itl_ms", "scheduling_delay_ms"))
         statistics = _statistics(source, run, {"instance": name})
@@ -418,7 +418,7 @@ def read_run(source: Source) -> Rows:
         raise source.error("no metrics below the title: the run was stopped. Run it again.")
     dropped = [
         *as_dropped(_UNLIKE, unlike),
-        *as_dropped("statistic of requests that are in the file", repeated),
+        *as_dropped("statistic of requests that the file also lists one by one", repeated),
     ]
     return Rows(rows, dropped=dropped, notes=notes)
 
@@ -432,14 +432,15 @@ def read_run(source: Source) -> Rows:
     units=("ms", "s", "requests/s", "tokens/s"),
     gives="predictions",
     reference=None,
-    limits="Expected values of BLIS's tests: predictions of the version that wrote them.",
+    limits="The file holds the values that BLIS's tests expect: predictions of the version that "
+    "wrote them.",
 )
 def read_tests(source: Source) -> Rows:
     """Read the metrics of each test, with the simulated configuration as keys."""
     content = source.json()
     tests = content.get("tests") if isinstance(content, dict) else None
     if not isinstance(tests, list):
-        raise source.error("tests must be a list. The file may be of another version.")
+        raise source.error("tests must be a list. The file may be from another version of BLIS.")
     rows: list[dict[str, Any]] = []
     for index, test in enumerate(tests):
         metrics = test.get("metrics") if isinstance(test, dict) else None
@@ -469,7 +470,8 @@ def _steps(source: Source) -> Rows:
     "request: time, ttft, itl (ms)",
     lambda source: bool(_measured_quantities(source.header)),
     sample="stepml-experiments 9293b22 (rounds 2 and 3)",
-    limits="Means over the requests of an experiment. Errors stated in the table are only checked.",
+    limits="The values are means over the requests of an experiment. The errors that the table "
+    "states are checked, but not read.",
 )
 def _experiments(source: Source) -> Rows:
     import polars as pl
@@ -494,7 +496,7 @@ def _experiments(source: Source) -> Rows:
     "model: time (us)",
     ("mean_predicted", "mean_actual", "mape"),
     sample="stepml-experiments 9293b22 (round 2)",
-    limits="Means over steps; the errors of single steps are not in the file. Negative mean "
+    limits="The values are means over steps; the file has no errors of single steps. Negative mean "
     "predictions have the status 'negative'.",
 )
 def _means(source: Source) -> Rows:
@@ -507,7 +509,7 @@ def _means(source: Source) -> Rows:
     frame, dropped = without(frame, nothing, "error without a mean prediction and measurement")
     notes = [
         "Each pair is the mean over many steps, so it hides errors that cancel between steps. The "
-        "unit is not in the file; step times of this project are in µs."
+        "file does not state the unit: the times are read as µs, as in other files of this project."
     ]
     return Rows(frame, dropped=dropped, notes=notes)
 
@@ -518,15 +520,17 @@ def _means(source: Source) -> Rows:
     "request: time, ttft, itl (ratio)",
     is_signed,
     sample="training 0ba6f03 (VIDUR, AIConfigurator, llm-optimizer, BLIS roofline)",
-    limits="Holds signed relative errors, read as pairs of ratios: totals and weighted errors are "
-    "meaningless. The tool of a row is the simulator.",
+    limits="The file holds signed relative errors, which are read as pairs of ratios: totals and "
+    "weighted errors are meaningless. The column tool names the simulator.",
 )
 def read_signed(source: Source) -> Rows:
     """Read (predicted - actual) / actual of each experiment and simulator."""
     content = source.json()
     experiments = content.get("experiments") if isinstance(content, dict) else None
     if not isinstance(experiments, dict):
-        raise source.error("experiments must be an object. The file may be of another version.")
+        raise source.error(
+            "experiments must be a JSON object. The file may be from another version of BLIS."
+        )
     rows: list[dict[str, Any]] = []
     for name, experiment in experiments.items():
         simulators = experiment.get("simulators") if isinstance(experiment, dict) else None
@@ -548,7 +552,7 @@ def read_signed(source: Source) -> Rows:
     stated = content.get("summary")
     total = stated.get("total_measurements") if isinstance(stated, dict) else None
     if isinstance(total, int) and total != len(known):
-        notes.append(f"The summary counts {total} errors, the file has {len(known)}.")
+        notes.append(f"The summary counts {total} errors, but the file has {len(known)}.")
     dropped = as_dropped("error of another quantity or statistic", len(rows) - len(known))
     return Rows(known, dropped=dropped, notes=notes)
 
@@ -557,7 +561,7 @@ _tool.knows(
     "blis-unsigned-errors",
     "evaluation_results.csv, regime_ridge_results.csv, lowo_per_step_results.csv",
     _is_unsigned_table,
-    "Holds mean errors without a sign, but neither predictions nor measurements. "
+    "The file holds mean errors without a sign, but neither predictions nor measurements. "
     "Use predictions.csv of the same experiment.",
     sample="stepml-experiments 9293b22",
 )
@@ -566,7 +570,7 @@ _tool.knows(
     "blis-cross-validation",
     "cross-validation results (JSON)",
     _is_unsigned_json,
-    "Holds absolute percentage errors, but neither predictions nor measurements.",
+    "The file holds absolute percentage errors, but neither predictions nor measurements.",
     sample="training 0ba6f03 (iteration 24)",
 )
 

@@ -85,9 +85,9 @@ _tool = ToolFormats("Echo", gives="both", reference="hardware", sample="Echo-slo
     "slowdown_output_*df_merged_features.csv",
     "kernel: time, slowdown (ns, ratio)",
     lambda source: _is_overlap(source) and _short_table(source) is None,
-    limits="The file states neither the unit (ns, as in Nsight Systems) nor the kernels of the "
-    "training set. Slowdowns below 0, for kernels that ran faster under overlap, have the status "
-    "'negative'.",
+    limits="The file states neither the unit (read as ns, as in Nsight Systems) nor the kernels of "
+    "the training set. Slowdowns below 0, for kernels that ran faster under overlap, have the "
+    "status 'negative'.",
 )
 def _overlap(source: Source) -> Rows:
     sheet = source.sheet([_PREDICTED, _MEASURED])
@@ -100,7 +100,7 @@ def _overlap(source: Source) -> Rows:
     values.append(Value("slowdown", "ratio", *slowdown))
     frame = long(sheet, values, _keys(sheet))
     notes = [
-        "The unit is not in the file: durations of Nsight Systems are in ns.",
+        "The file does not state the unit: durations are read as ns, as in Nsight Systems.",
         "The file does not say which kernels the model was trained on; errors on those are smaller "
         "than on new kernels.",
         *_stated(source, sheet, constant),
@@ -165,7 +165,8 @@ _tool.knows(
     "echo-overlap-features",
     "slowdown_output_full_df_merged_features.csv",
     lambda source: _is_overlap(source) and _short_table(source) is not None,
-    "Repeats the kernels of another file in the same folder, and adds features.",
+    "The file repeats the kernels of slowdown_output_df_merged_features.csv, which errcomp reads "
+    "instead, and adds features.",
     part_of="echo-overlap",
 )
 
@@ -173,7 +174,7 @@ _tool.knows(
     "echo-metrics",
     "slowdown_output_metrics.txt",
     _is_metrics,
-    "Holds the authors' own error metrics, which are checked against the kernels.",
+    "The file holds the authors' error metrics; errcomp checks them against the kernels.",
     part_of="echo-overlap",
 )
 
@@ -209,7 +210,7 @@ _tool.knows(
     "echo-kernel-metrics",
     "kernel_metric_output.csv",
     _is_metric_table,
-    "Holds throughputs and occupancies of kernels (in %), but no times.",
+    "The file holds throughputs and occupancies of kernels (in %), but no times.",
 )
 
 FORMATS = _tool.formats

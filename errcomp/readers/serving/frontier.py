@@ -147,7 +147,7 @@ _tool = ToolFormats("Frontier", gives="predictions", sample="a4b22df")
     quantities=tuple(dict.fromkeys(_QUANTITIES.values())),
     units=("ms",),
     sample="a4b22df (smoke runs)",
-    limits="VIDUR's file of this name is in seconds, without the columns ttft and tpot. "
+    limits="VIDUR's file of the same name is in seconds and lacks the columns ttft and tpot. "
     "Columns of transfers, clusters, preemption and speculation are left out.",
 )
 def _requests(source: Source) -> Rows:
@@ -165,7 +165,9 @@ def _requests(source: Source) -> Rows:
     dropped: tuple[Any, ...] = ()
     if "decode_tokens" in keys:
         none = (pl.col("quantity") == "tpot") & (pl.col("decode_tokens") <= 1)
-        frame, dropped = without(frame, none, "tpot of a single output token, which is undefined")
+        frame, dropped = without(
+            frame, none, "tpot of requests with one output token, which is undefined"
+        )
     return Rows(frame, dropped=dropped, notes=(*config.notes, *tables.dry_run(config.dummy)))
 
 
@@ -173,7 +175,7 @@ _tool.knows(
     "frontier-config",
     "config.json",
     tables.is_frontier,
-    "Holds the configuration of the run, but no times.",
+    "The file holds the configuration of the run, but no times.",
     part_of="frontier-requests",
 )
 
@@ -186,13 +188,15 @@ _tool.knows(
     quantities=("time", "ttft", "tpot", *(quantity for quantity, _ in _THROUGHPUTS.values())),
     units=("ms", "requests/s", "tokens/s"),
     sample="a4b22df (smoke runs)",
-    limits="Statistics over all requests, with the statistic as a key; memory, preemption and "
-    "speculation are left out.",
+    limits="The values are statistics over all requests, named by the key `statistic`. Memory, "
+    "preemption and speculation are left out.",
 )
 def _summary(source: Source) -> Rows:
     content, config = source.json(), tables.config_beside(source)
     if not isinstance(content, dict):
-        raise source.error("must be an object: not a system_metrics.json of Frontier.")
+        raise source.error(
+            "not a system_metrics.json of Frontier: the content must be a JSON object."
+        )
     common = {**config.keys}
     rows: list[dict[str, Any]] = []
     for name, block in content.items():
@@ -242,7 +246,9 @@ def read_operators(source: Source) -> Rows:
     constant: set[float] = set()
     for line, record in source.json_lines():
         if not isinstance(record, dict):
-            raise source.error(f"must be an object, got {str(record)[:40]!r}.", line=line)
+            raise source.error(
+                f"a record must be a JSON object, got {str(record)[:40]!r}.", line=line
+            )
         if "duration_ms" not in record:
             continue
         meta = dict_of(record.get("meta"))
@@ -279,8 +285,8 @@ def read_operators(source: Source) -> Rows:
     "kernel, model: time (ms)",
     is_ledger,
     sample="a4b22df (dummy mode)",
-    limits="Components have the time of all layers of the stage; components of 0 ms are left out, "
-    "as is the diagnostic ledger, which is not part of the total.",
+    limits="The time of a component covers all layers of the stage. Left out are components of 0 "
+    "ms, and the diagnostic ledger, which is not part of the total.",
 )
 def read_ledger(source: Source) -> Rows:
     """Read the components of each batch in each stage, and the time of the stage."""
@@ -292,7 +298,9 @@ def read_ledger(source: Source) -> Rows:
         parts = times.get("component_ledger_ms") if isinstance(times, dict) else None
         if not isinstance(times, dict) or not isinstance(parts, dict):
             raise source.error(
-                "no execution_time with a component_ledger_ms: not Frontier's ledger.", line=line
+                "this record has no execution_time with a component_ledger_ms, so the file is not "
+                "Frontier's ledger.",
+                line=line,
             )
         common: dict[str, Any] = {
             "run": _run(record),
@@ -322,7 +330,7 @@ def read_ledger(source: Source) -> Rows:
         apart += total is not None and abs(together - total) > 1e-6 * max(total, 1e-3)
     notes = [*config.notes, *tables.dry_run(config.dummy)]
     if apart:
-        notes.append(f"In {apart} stages, the components do not sum to the total of the stage.")
+        notes.append(f"Stages in which the components do not sum to the total: {apart}.")
     return Rows(rows, notes=notes)
 
 
@@ -332,7 +340,8 @@ _tool.reads(
     "model: time, inter-batch delay (ms)",
     lambda source: tables.is_batches(source) and tables.is_frontier_beside(source),
     sample="",
-    limits="VIDUR's file (in s) looks the same; the other files in the folder identify it.",
+    limits="VIDUR writes the same columns in s; the other files in the folder show which tool "
+    "wrote this file.",
 )(lambda source: tables.read_batches(source, "ms"))
 
 _tool.reads(
@@ -341,7 +350,8 @@ _tool.reads(
     "kernel, model: time (ms)",
     lambda source: tables.is_operations(source) and tables.is_frontier_beside(source),
     sample="",
-    limits="VIDUR's file looks the same; the other files in the folder identify it.",
+    limits="VIDUR writes the same columns; the other files in the folder show which tool wrote "
+    "this file.",
 )(tables.read_operations)
 
 _tool.reads(
@@ -350,8 +360,8 @@ _tool.reads(
     "model: time (us)",
     lambda source: tables.is_trace(source) and tables.is_frontier_beside(source),
     sample="a4b22df (dummy mode)",
-    limits="One row per batch and stage. VIDUR's file looks the same; the other files in the "
-    "folder identify it.",
+    limits="There is one row per batch and stage. VIDUR writes the same columns; the other files "
+    "in the folder show which tool wrote this file.",
 )(tables.read_trace)
 
 _tool.reads(
@@ -362,30 +372,30 @@ _tool.reads(
     gives="measurements",
     reference="hardware",
     sample="a4b22df (A800: linear_op, attention)",
-    limits="Reads the median of each operator; minimum, maximum and standard deviation are left "
-    "out. The device is not in the file.",
+    limits="errcomp reads the median of each operator; minimum, maximum and standard deviation are "
+    "left out. The device is not in the file.",
 )(tables.read_profile)
 
 _tool.knows(
     "frontier-events",
     "event_trace.json",
     _is_events,
-    "Holds the times at which the simulator handled events. Durations are in chrome_trace.json and "
-    "op_traces.jsonl.",
+    "The file holds the times at which the simulator handled events. Durations are in "
+    "chrome_trace.json and op_traces.jsonl.",
 )
 
 _tool.knows(
     "frontier-self-profile",
     "performance_profile.json",
     lambda source: {"component_breakdown", "event_type_breakdown"} <= set(source.json_names),
-    "Holds the run time of the simulator itself, but no simulated times.",
+    "The file holds the run time of the simulator itself, but no simulated times.",
 )
 
 _tool.knows(
     "frontier-precisions",
     "op_precision_metadata.csv",
     ("operation", "precision", "data_source", "approximation_factor"),
-    "Holds the precision of each operator, but no times.",
+    "The file holds the precision of each operator, but no times.",
 )
 
 FORMATS = _tool.formats

@@ -57,7 +57,7 @@ def _run(source: Source, ending: str) -> tuple[dict[str, Any], tuple[str, ...]]:
     except InputError as error:
         return {}, (f"Model, device and version are unknown: {error}",)
     if not isinstance(content, dict):
-        return {}, (f"Model, device and version are unknown: {beside.name} is not an object.",)
+        return {}, (f"Model, device and version are unknown: {beside.name} is not a JSON object.",)
     hardware, engine = content.get("hardware"), content.get("engine_kwargs")
     meta = {
         "model": content.get("model"),
@@ -252,7 +252,8 @@ _tool = ToolFormats(
     gives="predictions",
     reference=None,
     sample="5daddb2 (2.0, first 20 requests)",
-    limits="Reads the mean of each request's times between tokens. The device is not in the file; "
+    limits="errcomp reads the mean of each request's times between tokens. The file does not name "
+    "the device; "
     "tpot of requests with one output token is left out.",
 )
 def _requests(source: Source) -> Rows:
@@ -278,7 +279,9 @@ def _requests(source: Source) -> Rows:
         [frame, gaps.filter(pl.col("predicted").is_not_null())], how="diagonal_relaxed"
     )
     none = (pl.col("quantity") == "tpot") & (pl.col("output_tokens") <= 1)
-    frame, dropped = without(frame, none, "tpot of a single output token, which is undefined")
+    frame, dropped = without(
+        frame, none, "tpot of requests with one output token, which is undefined"
+    )
     return Rows(frame, dropped=dropped)
 
 
@@ -295,7 +298,7 @@ def read_requests(source: Source) -> Rows:
     single = other_clock = 0
     for line, record in source.json_lines():
         if not isinstance(record, dict) or "request_id" not in record:
-            raise source.error("must be an object with a request_id.", line=line)
+            raise source.error("a record must be a JSON object with a request_id.", line=line)
         queued, first, last = (_stamp(source, line, record, name) for name in _STAMPS)
         arrival = _stamp(source, line, record, "arrival_time")
         begin = arrival
@@ -332,10 +335,11 @@ def read_requests(source: Source) -> Rows:
     if other_clock:
         notes = (
             *notes,
-            f"arrival_time of {other_clock} requests is not from the clock of the other "
-            "timestamps: these requests count as arriving when queued, as in the benchmark.",
+            f"In {other_clock} request{'s' * (other_clock > 1)}, arrival_time is from another "
+            "clock than the other timestamps: their arrival is read as the time when they were "
+            "queued, as in the benchmark.",
         )
-    dropped = as_dropped("tpot of a single output token, which is undefined", single)
+    dropped = as_dropped("tpot of requests with one output token, which is undefined", single)
     return Rows(rows, dropped=dropped, notes=notes)
 
 
@@ -343,7 +347,7 @@ _tool.knows(
     "llmservingsim-vllm-meta",
     "meta.json (vLLM)",
     is_meta,
-    "Holds the configuration of the benchmark, but no times.",
+    "The file holds the configuration of the benchmark, but no times.",
     sample="5daddb2",
     part_of="llmservingsim-vllm-requests",
 )
@@ -354,7 +358,7 @@ _tool.knows(
     "timeseries.csv (vLLM)",
     "system: prompt throughput, generation throughput (tokens/s)",
     ("t", "prompt_throughput", "gen_throughput", "running", "waiting"),
-    limits="The numbers of running and waiting requests, and the cache usage, are keys.",
+    limits="The numbers of running and waiting requests, and the cache usage, are read as keys.",
 )
 def read_series(source: Source) -> Rows:
     """Read the throughputs over time."""
@@ -379,8 +383,8 @@ def read_series(source: Source) -> Rows:
     gives="predictions",
     reference=None,
     sample="5daddb2 (2.0)",
-    limits="Memory and cache are left out. A stopped run gives only its throughputs over "
-    "time, and a note.",
+    limits="Memory and cache usage are left out. Of a stopped run, errcomp reads only the "
+    "throughputs over time, and says so.",
 )
 def read_log(source: Source) -> Rows:
     """Read the totals, the statistics of the requests, and the throughputs over time."""
@@ -423,8 +427,8 @@ def read_log(source: Source) -> Rows:
     is_summary,
     gives="both",
     sample="5daddb2",
-    limits="Pairs of means and quantiles, not of requests: they hide errors that cancel between "
-    "requests. Tests printed below the table are left out.",
+    limits="A pair compares means or quantiles, not single requests, so it hides errors that "
+    "cancel between requests. Tests printed below the table are left out.",
 )
 def read_summary(source: Source) -> Rows:
     """Read the statistics of vLLM and the simulator as pairs, and check the stated differences."""
@@ -453,7 +457,9 @@ def read_summary(source: Source) -> Rows:
             unlike.append(f"{name} {statistic}")
     notes = []
     if unlike:
-        notes.append(f"The stated difference contradicts the values: {', '.join(unlike)}.")
+        notes.append(
+            f"The differences that the file states contradict its values: {', '.join(unlike)}."
+        )
     return Rows(rows, dropped={DAMAGED: damaged}, notes=notes)
 
 
@@ -486,11 +492,15 @@ def _read_both_sides(source: Source) -> Rows:
             measured, simulated = (number_key(sheet, column) for column in pair)
             unlike = int((measured != simulated).sum())
             if unlike:
-                notes.append(f"{unlike} requests have different {part} lengths in the simulation.")
+                notes.append(
+                    f"Requests with a simulated {part} length unlike the measured one: {unlike}."
+                )
     dropped: tuple[Any, ...] = ()
     if "output_tokens" in keys:
         none = (pl.col("quantity") == "tpot") & (pl.col("output_tokens") <= 1)
-        frame, dropped = without(frame, none, "tpot of a single output token, which is undefined")
+        frame, dropped = without(
+            frame, none, "tpot of requests with one output token, which is undefined"
+        )
     return Rows(frame, dropped=dropped, notes=notes)
 
 
@@ -501,7 +511,7 @@ def _read_both_sides(source: Source) -> Rows:
     ("commit", "metric", "vllm_ms", "sim_ms"),
     gives="both",
     sample="derived from six commits of summary.txt, not a file of the tool",
-    limits="Means and quantiles, not requests.",
+    limits="The values are means and quantiles over requests.",
 )
 def _history(source: Source) -> Rows:
     import polars as pl
@@ -531,7 +541,7 @@ def _history(source: Source) -> Rows:
     "kernel: time (ns)",
     ("layer_name", "kv_cache", "tp_size", "latency(ns)"),
     sample="",
-    limits="Device and model are in the folder's name, not in the file.",
+    limits="The folder's name states device and model; the file does not.",
 )
 def _layers(source: Source) -> Rows:
     sheet = source.sheet(["layer_name", "latency(ns)"])

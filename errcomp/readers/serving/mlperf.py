@@ -239,8 +239,8 @@ def _with_carried(rows: Any, notes: list[str]) -> Rows:
         carried = int((rows["carried_over"] == 1).sum())
         if carried:
             notes.append(
-                f"{carried} results are carried over from an earlier round (carried_over=1): they "
-                "are not new measurements."
+                "Results carried over from an earlier round (carried_over=1), which are not new "
+                f"measurements: {carried}."
             )
     return Rows(rows, notes=notes)
 
@@ -283,7 +283,7 @@ _tool = ToolFormats("MLPerf", gives="measurements", reference="hardware")
     "mlperf_log_summary.txt of LoadGen",
     "system, request: throughput, time, ttft, tpot (samples/s, tokens/s, queries/s, ns)",
     is_summary,
-    limits="Does not state the round, the model or the device.",
+    limits="The file does not state the round, the model or the device.",
 )
 def read_summary(source: Source) -> Rows:
     """Read rates and latencies of a run of LoadGen.
@@ -314,7 +314,7 @@ _tool.knows(
     "mlperf-detail",
     "mlperf_log_detail.txt of LoadGen",
     is_detail,
-    "The same results are in mlperf_log_summary.txt.",
+    "mlperf_log_summary.txt holds the same results.",
     part_of="mlperf-summary",
 )
 
@@ -375,7 +375,7 @@ def _read_inference(source: Source) -> Rows:
     "model: time to train, throughput (min, samples/s)",
     _TRAINING,
     sample="rounds v1.0 to v5.1",
-    limits="Times stay in minutes; the table does not say what a throughput counts.",
+    limits="Times are kept in minutes; the table does not state what the throughput counts.",
 )
 def _read_training_table(source: Source) -> Rows:
     import polars as pl

@@ -143,8 +143,8 @@ def dry_run(how: str) -> tuple[str, ...]:
     if not how:
         return ()
     return (
-        f"A dry run of the simulator ({how}): its times predict no hardware and do not show its "
-        "accuracy.",
+        f"This is a dry run of the simulator ({how}): its times do not predict hardware, so they "
+        "do not show its accuracy.",
     )
 
 
@@ -261,7 +261,9 @@ def read_profile(source: Source) -> Rows:
     level = "collective" if network else "kernel"
     frame = long(sheet, values, keys, level=level)
     frame, dropped = without(
-        frame, pl.col("measured").is_nan(), "no times: operator not run in this configuration"
+        frame,
+        pl.col("measured").is_nan(),
+        "no times: the operator does not run in this configuration",
     )
     if not network:
         frame = frame.with_columns(kernel_class=pl.col("kernel"))
@@ -350,11 +352,13 @@ def read_operations(source: Source) -> Rows:
         for column in columns
     ]
     frame = long(sheet, values, keys, **_keys_without_run(config))
-    frame, dropped = without(frame, pl.col("predicted").is_nan(), "operator not run in this batch")
+    frame, dropped = without(
+        frame, pl.col("predicted").is_nan(), "the operator does not run in this batch"
+    )
     notes = [*config.notes, *dry_run(config.dummy)]
     if config.layers is None and "attn_pre_proj" in columns:
         notes.append(
-            "Without config.json, the number of layers is unknown: the operators have no count."
+            "Without config.json, the number of layers is unknown, so the operators have no count."
         )
     return Rows(frame, dropped=dropped, notes=notes)
 

@@ -123,8 +123,8 @@ _tool.reads(
     quantities=tuple(_QUANTITIES.values()),
     units=("s",),
     sample="2026-02 (schedulers vllm and sarathi)",
-    limits="Columns divided by a number of tokens are left out, except tpot. Unfinished requests "
-    "have no value, and the status 'no value (NaN)'.",
+    limits="Times per token are left out, except tpot. Unfinished requests have no value, and the "
+    "status 'no value (NaN)'.",
 )(lambda source: _requests(source, "VIDUR", "predicted"))
 
 _tool.reads(
@@ -137,14 +137,15 @@ _tool.reads(
     tool="Sarathi-Serve",
     gives="measurements",
     reference="hardware",
-    limits="Differs from VIDUR's file in the columns request_num_ignored and request_num_pauses.",
+    limits="The file differs from VIDUR's in the columns request_num_ignored and "
+    "request_num_pauses.",
 )(lambda source: _requests(source, "Sarathi-Serve", "measured"))
 
 _tool.knows(
     "vidur-config",
     "config.json, config.yml",
     tables.is_vidur,
-    "Holds the configuration of the run, but no times.",
+    "The file holds the configuration of the run, but no times.",
     sample="2026-02",
     part_of="vidur-requests",
 )
@@ -154,7 +155,8 @@ _tool.reads(
     "batch_metrics.csv",
     "model: time, inter-batch delay (s)",
     lambda source: tables.is_batches(source) and not tables.is_frontier_beside(source),
-    limits="Frontier writes the same columns in ms; the other files in the folder identify it.",
+    limits="Frontier writes the same columns in ms; the other files in the folder show which tool "
+    "wrote this file.",
 )(lambda source: tables.read_batches(source, "s"))
 
 _tool.reads(
@@ -162,7 +164,7 @@ _tool.reads(
     "operation_metrics.csv, cpu_operation_metrics.csv",
     "kernel, model: time (ms)",
     lambda source: tables.is_operations(source) and not tables.is_frontier_beside(source),
-    limits="The time of one layer, averaged over layers and stages; the number of executions is "
+    limits="Times are of one layer, averaged over layers and stages; the number of executions is "
     "known only with config.json.",
 )(tables.read_operations)
 
@@ -171,8 +173,8 @@ _tool.reads(
     "chrome_trace.json",
     "model: time (us)",
     lambda source: tables.is_trace(source) and not tables.is_frontier_beside(source),
-    limits="One row per batch and stage of the pipeline. Frontier writes the same columns; the "
-    "other files in the folder identify it.",
+    limits="There is one row per batch and pipeline stage. Frontier writes the same columns; the "
+    "other files in the folder show which tool wrote this file.",
 )(tables.read_trace)
 
 _tool.reads(
@@ -183,15 +185,15 @@ _tool.reads(
     gives="measurements",
     reference="hardware",
     sample="microsoft/vidur 7d47513 (A100: mlp, all_reduce, send_recv)",
-    limits="Reads the median of each operator (or the mean, without a median); minimum, maximum "
-    "and standard deviation are left out. The device is not in the file.",
+    limits="errcomp reads the median of each operator (or the mean, without a median); minimum, "
+    "maximum and standard deviation are left out. The device is not in the file.",
 )(tables.read_profile)
 
 _tool.knows(
     "vidur-plots",
     "plots/*.csv",
     _is_plot,
-    "Holds the points of a figure (a distribution or a series over time). The values are in "
+    "The file holds the points of a plot (a distribution or a series over time). The values are in "
     "request_metrics.csv and batch_metrics.csv.",
 )
 
@@ -199,14 +201,15 @@ _tool.knows(
     "vidur-unfinished",
     "request_metrics.csv (no request finished)",
     _is_unfinished,
-    "Has no times: simulate longer, or more requests.",
+    "The file has no times: simulate longer, or more requests.",
 )
 
 _tool.knows(
     "vidur-events",
     "event_trace.json",
     _is_events,
-    "Holds the times at which the simulator handled events. Durations are in chrome_trace.json.",
+    "The file holds the times at which the simulator handled events. Durations are in "
+    "chrome_trace.json.",
 )
 
 FORMATS = _tool.formats

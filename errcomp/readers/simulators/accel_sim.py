@@ -167,7 +167,7 @@ class _Stats:
             cells.pop()
         if len(cells) - 1 != len(self._columns):
             raise self.source.error(
-                f"{len(cells) - 1} values, but {len(self._columns)} columns in the header. The "
+                f"{len(cells) - 1} values, but the header has {len(self._columns)} columns. The "
                 "file may be incomplete: copy it again.",
                 line=line,
             )
@@ -312,7 +312,7 @@ _tool.reads(
     "log (stdout)",
     "kernel, model, system: time, host time (cycles, s)",
     lambda source: is_log(source) and is_accel_sim(source),
-    limits="Reads only cycles and instructions, not caches, DRAM and network.",
+    limits="errcomp reads only cycles and instructions, not caches, DRAM and network.",
 )(read_log)
 
 
@@ -348,7 +348,7 @@ def read_stats(source: Source) -> Rows:
     other = [stat for stat in table.stats if not _known(stat) and stat not in _BUILDS]
     left = [stat for stat in other if not any(pattern.search(stat) for pattern, _ in _KEYS)]
     if left:
-        notes.append(f"{len(left)} statistics other than times, energies and powers are left out.")
+        notes.append(f"Statistics other than times, energies and powers are left out: {len(left)}.")
     return Rows(rows, notes=notes)
 
 
@@ -359,7 +359,7 @@ def read_stats(source: Source) -> Rows:
     is_correlation,
     gives="both",
     reference="hardware",
-    limits="Only the name of the file says which statistic is compared.",
+    limits="Only the file name states which statistic the file compares.",
 )
 def read_correlation(source: Source) -> Rows:
     """Read pairs of plot-correlation.py: each table has a title line above its header."""
@@ -378,7 +378,7 @@ def read_correlation(source: Source) -> Rows:
             short += within
             before = text.strip()
     note = (
-        "Only the name of the file says which statistic it compares, and so the unit. Numbers "
+        "Only the file name states which statistic the file compares, and thus its unit. Numbers "
         "are rounded to two decimals."
     )
     return Rows(rows, dropped={"not a name with three numbers": short}, notes=[note])
@@ -402,7 +402,7 @@ def _read_pairs(source: Source) -> Rows:
     notes = []
     if "table" in rows.columns and rows["table"].drop_nulls().n_unique() > 1:
         notes.append(
-            "Some variants have several tables of the same kernels (key table): do not mix them."
+            "Some variants have several tables of the same kernels: select one (key table)."
         )
     return Rows(rows, notes=notes)
 
@@ -412,7 +412,7 @@ def _read_pairs(source: Source) -> Rows:
     "accelwattch_<config>.csv of gen_sim_power_csv.py",
     "kernel: power (W)",
     _is_powers,
-    limits="Reads only the total power, not that of components.",
+    limits="errcomp reads only the total power, not the power of components.",
 )
 def _read_powers(source: Source) -> Rows:
     sheet = source.sheet(["kernel_avg_power"])
@@ -425,7 +425,7 @@ def _read_powers(source: Source) -> Rows:
     "accelwattch_power_report.log",
     "kernel: power, maximum power, minimum power (W)",
     is_power_log,
-    limits="Reads only the total power, not that of components.",
+    limits="errcomp reads only the total power, not the power of components.",
 )
 def read_power_log(source: Source) -> Rows:
     """Read the power of each launch of a kernel."""
@@ -467,7 +467,7 @@ def _read_measured(source: Source) -> Rows:
             pl.Int64, strict=False
         ),
     ).with_columns(pl.col("measured_spread").fill_nan(None))
-    note = "The standard deviation is NumPy's (divided by n, not by n - 1)."
+    note = "The standard deviation in the file is divided by n, not by n - 1, as NumPy does."
     return Rows(rows, notes=[note])
 
 
@@ -476,7 +476,7 @@ def _read_measured(source: Source) -> Rows:
     "hw_perf.csv of the hardware profiler",
     "kernel: time (cycles)",
     _COUNTERS,
-    limits="Reads only the elapsed cycles of the counters.",
+    limits="Of the counters, errcomp reads only the elapsed cycles.",
     **_MEASUREMENTS,
 )
 def _read_counters(source: Source) -> Rows:
@@ -517,9 +517,12 @@ def read_benchmarks(source: Source) -> Rows:
             row["measured"] = None
     notes = []
     if device:
-        notes.append(f"{device} is the first device in the file, and ran the benchmarks.")
+        notes.append(f"The benchmarks are read as run on {device}, the first device in the file.")
     if bad:
-        notes.append(f"{', '.join(sorted(bad))}: more than 10^12 cycles, which is implausible.")
+        notes.append(
+            f"{', '.join(sorted(bad))}: more than 10^12 cycles, which is implausible, so these "
+            "values are read as missing."
+        )
     return Rows(rows, dropped={DAMAGED: damaged}, notes=notes)
 
 
@@ -548,7 +551,7 @@ _tool.knows(
     "accel-sim-regexes",
     "statistics of get_stats.py (example_stats.yml)",
     _is_regexes,
-    "Holds the regular expressions that find statistics, not their values.",
+    "The file holds the regular expressions that find statistics, not their values.",
     sample=_SAMPLE,
 )
 

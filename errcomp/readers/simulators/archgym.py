@@ -87,7 +87,9 @@ def _read(source: Source) -> Rows:
     notes = []
     beside = source.sibling(source.path.name.replace("observations", "actions"))
     if beside is None or not _actions(beside):
-        notes.append("No file of actions in the folder: designs are identified only by their row.")
+        notes.append(
+            "The folder has no file of actions, so only the row number identifies a design."
+        )
     else:
         keys |= _parameters(source, beside, len(sheet))
     return Rows(long(sheet, values, keys), notes=notes)
@@ -98,7 +100,8 @@ def _parameters(source: Source, beside: Source, n: int) -> dict[str, pl.Series]:
     if len(sheet) != n:
         raise InputError(
             f"{source.name}: {n} rows of observations, but {len(sheet)} rows of actions in "
-            f"{beside.name}. Row i of one file belongs to row i of the other: copy both again."
+            f"{beside.name}. Row i of one file belongs to row i of the other: copy both files "
+            "again."
         )
     return {name.replace("-", "_"): key(sheet, name) for name in sheet.columns}
 
@@ -107,7 +110,7 @@ _tool.knows(
     "archgym-actions",
     "actions_feasible.csv",
     _actions,
-    "Holds the parameters of designs, but no results.",
+    "The file holds the parameters of designs, but no results.",
     part_of="archgym-observations",
 )
 

@@ -195,7 +195,7 @@ _tool = ToolFormats("GPGPU-Sim", gives="predictions")
     "kernel, model, system: time, host time (cycles, s)",
     lambda source: is_log(source) and not is_accel_sim(source),
     sample="3.2.2",
-    limits="Reads only cycles and instructions, not caches, DRAM and network.",
+    limits="errcomp reads only cycles and instructions, not caches, DRAM and network.",
 )
 def read_log(source: Source) -> Rows:
     """Read a log: cycles of each kernel, and the total.

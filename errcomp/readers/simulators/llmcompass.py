@@ -114,13 +114,13 @@ def _origin(source: Source) -> tuple[dict[str, Any], str, list[str]]:
     if match:
         keys |= {"device": match["device"], "kernel_class": match["what"]}
     else:
-        notes.append("The name of the file has neither the operator nor the device.")
+        notes.append("The file name states neither the operator nor the device.")
     if how == "roofline":
         keys["variant"] = how
     side = "predicted" if how else "measured"
     if not how:
         notes.append(
-            "Read as measured: simulated files have the same form, but names that end in _sim or "
+            "The values are read as measured: only names of simulated files end in _sim or "
             "_roofline."
         )
     return keys, side, notes
@@ -167,8 +167,8 @@ _tool = ToolFormats(
     gives="measurements",
     reference="unknown",
     sample="measurements in its artifact (A100, MI210)",
-    limits="Measured and simulated files differ only in their names, which also hold operator and "
-    "device.",
+    limits="Measured and simulated files differ only in their names, which also state operator "
+    "and device.",
 )
 
 _tool.reads(
@@ -199,7 +199,8 @@ def _read_layer(source: Source) -> Rows:
     texts = [(i, text) for i, line in lines for text in line.split(",")]
     if len(texts) != len(_OPERATORS):
         raise source.error(
-            f"expected {len(_OPERATORS)} times (one per operator), got {len(texts)}. Copy it again."
+            f"expected {len(_OPERATORS)} times (one per operator), got {len(texts)}. Copy the file "
+            "again."
         )
     rows = []
     for name, (line, text) in zip(_OPERATORS, texts, strict=True):
@@ -224,7 +225,7 @@ def _read_layer(source: Source) -> Rows:
     "system: area (mm^2)",
     _die,
     reference="hardware",
-    limits="The file has no names: dies and parts come from the script that plots it.",
+    limits="The file names neither dies nor parts: their names come from the script that plots it.",
 )
 def _read_die(source: Source) -> Rows:
     lines = [(i, line) for i, line in enumerate(source.lines(), start=1) if line.strip()]

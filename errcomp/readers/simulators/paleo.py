@@ -197,7 +197,7 @@ _tool.knows(
     "paleo-network",
     "description of a network (nets/*.json)",
     _is_network,
-    "It holds layers and their shapes, no times.",
+    "The file holds layers and their shapes, but no times.",
 )
 
 FORMATS = _tool.formats

@@ -108,7 +108,7 @@ def _first_bandwidth_report(source: Source) -> bool:
 
 
 _REPORT = ("LayerID", _CYCLES, "Stall Cycles")
-_WORDS_ARE_BYTES = "Words count as bytes, as in version 1."
+_WORDS_ARE_BYTES = "A word is counted as one byte, as version 1 does."
 #: Sample of version 2, whose test has golden traces.
 _GOLDEN = "2, golden traces of its test"
 _tool = ToolFormats("SCALE-Sim", gives="predictions")
@@ -118,7 +118,7 @@ _tool.reads(
     "COMPUTE_REPORT.csv",
     "kernel: time, time with prefetch, stall (cycles)",
     _REPORT,
-    limits="Names of layers are only in the topology file.",
+    limits="Only the topology file has the names of layers.",
     sample=_GOLDEN,
 )(lambda source: _read(source, _COMPUTE, "LayerID", _COMPUTE_KEYS))
 
@@ -231,7 +231,7 @@ def _accesses(source: Source) -> Rows:
     "TIME_REPORT.csv of version 3",
     "kernel: time (us, cycles)",
     lambda source: [name for name in source.header if name] == ["LayerID", "Time (us)"],
-    limits="Without a time model, the column Time (us) holds cycles. This is noticed only if "
+    limits="Without a time model, the column Time (us) holds cycles. errcomp notices this only if "
     "COMPUTE_REPORT.csv is in the same folder.",
 )
 def _times(source: Source) -> Rows:
@@ -283,14 +283,14 @@ _tool.knows(
     "scale-sim-sparse",
     "SPARSE_REPORT.csv",
     ("LayerID", "Sparsity Representation"),
-    "Holds sizes of filters in memory, but no times.",
+    "The file holds sizes of filters in memory, but no times.",
 )
 
 _tool.knows(
     "scale-sim-topology",
     "topology",
     ("Layer name", "IFMAP Height", "Num Filter"),
-    "Describes the layers to simulate; holds no times.",
+    "The file describes the layers to simulate; it holds no times.",
 )
 
 FORMATS = _tool.formats

@@ -61,8 +61,8 @@ def read(path: AnyPath) -> Output:
 
 
 _NOT_SILICON = (
-    "The ground truth is for a single processing element, not for a chip, so it is read as the "
-    "output of another simulator. The artifact does not state the source of the ground truth."
+    "The ground truth is for a single processing element, not for a chip, and the artifact does "
+    "not state its source. errcomp reads it as the output of another simulator."
 )
 _HELD = "kernel: time (cycles)"
 _tool = ToolFormats("Sparseloop", reference="simulator", sample="MICRO 2022 artifact")
@@ -77,7 +77,7 @@ _tool.reads(
     gives="predictions",
     reference=None,
     sample="MICRO 2022 artifact; timeloop-accelergy-exercises of 2024",
-    limits="Files of designs without sparse optimisations are read as Timeloop's.",
+    limits="Files of designs without sparse optimisations are read as files of Timeloop.",
 )(read_stats)
 
 
@@ -146,16 +146,16 @@ _tool.reads(
 
 @_tool.reads(
     "sparseloop-ratios",
-    "num_cycles.csv, relative to the truth",
+    "num_cycles.csv, relative to the ground truth",
     "kernel: time over truth (ratio)",
     _ratios,
     gives="both",
-    limits="The ratios are rounded to three decimals: prefer the cycles.",
+    limits="The ratios are rounded to three decimals: prefer the files with cycles.",
 )
 def _read_ratios(source: Source) -> Rows:
     sheet = source.sheet()
     if len(sheet) != 2:
-        raise source.error(f"expected a row of truths and a row of ratios, got {len(sheet)} rows.")
+        raise source.error(f"expected two rows, ground truth and ratios, got {len(sheet)}.")
     rows: list[dict[str, Any]] = []
     for layer in sheet.columns:
         measured, predicted = sheet.numbers(layer).tolist()
@@ -178,7 +178,8 @@ def _densities(source: Source) -> bool:
     _HELD,
     _densities,
     gives="measurements",
-    limits="Holds only ground truth, from a figure in another paper that simulated its design.",
+    limits="The file holds only ground truth, from a plot in another paper, which simulated its "
+    "own design.",
 )
 def _read_densities(source: Source) -> Rows:
     rows = []
@@ -188,12 +189,13 @@ def _read_densities(source: Source) -> Rows:
             shares = all(isinstance(share, int | float) and 0 <= share <= 1 for share in (a, b))
             if not shares or not isinstance(cycles, int | float):
                 raise source.error(
-                    f"expected cycles by density of A and density of B, got {str(cycles)[:40]!r} "
-                    f"at {str(a)[:40]!r}, {str(b)[:40]!r}. Copy the file again."
+                    "expected cycles by density of A and density of B, got cycles "
+                    f"{str(cycles)[:40]!r} at densities {str(a)[:40]!r} and {str(b)[:40]!r}. Copy "
+                    "the file again."
                 )
             measured = float(cycles) if abs(cycles) < 1e300 else float("inf")
             rows.append({"density_a": float(a), "density_b": float(b), "measured": measured})
-    notes = ("The authors of the artifact read these values from a figure of a paper.",)
+    notes = ("The authors of the artifact read these values from a plot in a paper.",)
     return Rows(rows, notes=notes)
 
 

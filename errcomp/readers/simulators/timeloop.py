@@ -129,7 +129,7 @@ def _tail(source: Source, lines: Sequence[str], start: int, stats: _Stats) -> No
             stats.summary[match["name"]] = (value, match["unit"] or "", match["value"])
         elif _NAMED.match(line):
             raise source.error(
-                f"a damaged line of the summary, {line.strip()[:60]!r}. Copy the file again.",
+                f"this line of the summary is damaged: {line.strip()[:60]!r}. Copy the file again.",
                 line=i,
             )
         elif match := _COUNT.match(line):
@@ -184,8 +184,8 @@ def _energy(stats: _Stats, notes: list[str]) -> dict[str, Any]:
         return {"quantity": "energy", "unit": unit or "uJ", "predicted": value}
     _, count, unit, shares = stats.computes[-1]
     notes.append(
-        f"The summary rounds the energy to {text or 'nothing'} uJ, so the energy is the total per "
-        "compute times the number of computes."
+        f"The summary rounds the energy to {text or 'nothing'} uJ, so errcomp computes it: the "
+        "total energy per compute times the number of computes."
     )
     return {"quantity": "energy", "unit": unit, "predicted": shares[-1][1] * count}
 
@@ -276,8 +276,8 @@ _tool = ToolFormats(
     lambda source: is_stats(source) and not is_sparse(source),
     quantities=QUANTITIES,
     units=UNITS,
-    limits="States neither the layer nor the clock. Bandwidths, accesses and networks of levels "
-    "are left out.",
+    limits="The file states neither the layer nor the clock. Bandwidths, accesses and networks of "
+    "levels are left out.",
 )
 def read_stats(source: Source) -> Rows:
     """Read a stats file as rows; see `errcomp.readers.simulators.timeloop.read`."""
@@ -309,7 +309,7 @@ _tool.knows(
     "timeloop-map",
     "timeloop-mapper.map.txt",
     _is_map,
-    "Holds how loops are split, but no results.",
+    "The file states how loops are split, but holds no results.",
     part_of="timeloop-stats",
 )
 
@@ -317,7 +317,7 @@ _tool.knows(
     "timeloop-xml",
     "timeloop-mapper.map+stats.xml",
     _xml,
-    "Repeats the numbers of stats.txt.",
+    "The file repeats the numbers of stats.txt.",
     part_of="timeloop-stats",
 )
 

@@ -125,7 +125,7 @@ _tool.knows(
     "triosim-tensors",
     "tensor.csv",
     _tensors,
-    "Holds shapes of tensors, but no times.",
+    "The file holds shapes of tensors, but no times.",
     part_of="triosim-trace",
 )
 

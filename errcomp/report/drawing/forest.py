@@ -88,7 +88,7 @@ def forest(
     """
     shown = list(rows[:MOST_ROWS])
     if len(rows) > len(shown):
-        notes = [*notes, f"{len(rows) - len(shown):,} more not drawn"]
+        notes = [*notes, f"not drawn: {len(rows) - len(shown):,} more"]
     ax = _style.canvas(ax, 1.6 + 0.25 * len(shown))
     if any(row.n is not None for row in shown):
         axes.label_rows(ax, [r.name for r in shown], [r.n or 0 for r in shown], above=0.6)

@@ -64,7 +64,8 @@ def save(drawn: Axes | Figure, path: str | PathLike[str]) -> None:
     suffix = path.suffix.lower()
     if suffix not in _METADATA:
         raise InputError(
-            f"{path}: the suffix sets the format of a figure. Use one of: {', '.join(_METADATA)}"
+            f"{path}: the suffix of the name sets the format of a figure. Use one of: "
+            f"{', '.join(_METADATA)}"
         )
     figure = drawn_figure(drawn)
     import matplotlib as mpl
@@ -77,9 +78,9 @@ def save(drawn: Axes | Figure, path: str | PathLike[str]) -> None:
     if missing and suffix != ".svg":  # an SVG is shown in the fonts of its reader
         warnings.warn(
             f"{path}: no installed font has "
-            f"{missing[:_MOST_LETTERS]!r}{' and more' if len(missing) > _MOST_LETTERS else ''}; "
-            "they are drawn as boxes. Install a font that has them, or write an .svg, which uses "
-            "the fonts of whoever opens it.",
+            f"{missing[:_MOST_LETTERS]!r}{' and more' if len(missing) > _MOST_LETTERS else ''}: "
+            "these characters are drawn as boxes. Install a font that has them, or write an .svg "
+            "file, which is shown with the fonts of the reader.",
             stacklevel=2,
         )
 

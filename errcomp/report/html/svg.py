@@ -60,7 +60,10 @@ def pictures(figures: Sequence[Drawing]) -> tuple[list[Picture], list[str]]:
     try:
         import matplotlib.figure  # noqa: F401
     except ModuleNotFoundError:
-        return [], ["Figures are left out: install them with pip install 'errcomp[figures]'."]
+        return [], [
+            "Figures are left out, because Matplotlib is not installed. Install it with: "
+            "pip install 'errcomp[figures]'"
+        ]
     except ImportError as error:
         return [], [f"Figures are left out: Matplotlib cannot be imported ({error})."]
     drawn, notes = [], []

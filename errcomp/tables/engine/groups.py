@@ -264,9 +264,8 @@ def _of_day(rows: Rows, name: str, prefix: str) -> tuple[nw.Expr, nw.Expr]:
         return day, nw.when(date != day).then(nw.lit(1)).otherwise(nw.lit(0))
     if kind == nw.String and (n := rows.filtered(date.str.len_chars() > _DAY).count()):
         raise InputError(
-            f"{prefix}{name} is text with a time of day in {n:,} rows, "
-            "which an engine cannot group by day. Cast the column to a timestamp or a date "
-            f"in {rows.engine} first."
+            f"{prefix}{name} is text that has a time of day in {n:,} rows; an engine cannot group "
+            f"such text by day. Cast the column to a timestamp or a date in {rows.engine} first."
         )
     return date, nw.lit(0)
 

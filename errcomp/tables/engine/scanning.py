@@ -130,8 +130,8 @@ def scan(
     files = parquet_files(path)
     if not files:
         raise InputError(
-            f"{path}: no Parquet file. Name a file, a folder of them, or a pattern in quotes such "
-            'as "logs/*.parquet".'
+            f"{path}: no Parquet file. Name a Parquet file, a folder of Parquet files, or a "
+            'pattern in quotes such as "logs/*.parquet".'
         )
     _check_columns(files)
     hive = _has_keys_of_its_own(files[0])
@@ -146,9 +146,9 @@ def _check_columns(files: Sequence[Path]) -> None:
     for file in files:
         if _keys_of(file) != keys:
             raise InputError(
-                f"{file}: its folders name the keys {describe_names(_keys_of(file))}, "
-                f"the folders of {files[0]} name {describe_names(keys)}. Give files with the "
-                "same keys."
+                f"{file}: the names of its folders have the keys {describe_names(_keys_of(file))}, "
+                f"but the folders of {files[0]} have the keys {describe_names(keys)}. Give files "
+                "with the same keys."
             )
         try:
             schema = _columns_of(file)

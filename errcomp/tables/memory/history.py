@@ -221,7 +221,7 @@ class History(Table):
                 )
         if "series" in names:
             unnamed = np.flatnonzero(values["series"].is_null().to_numpy())
-            remedy = "Fill it in, or drop the column: the other columns then name the series."
+            remedy = "Fill it in, or drop the column: the other columns then identify the series."
             used.refuse_missing(np.isin(codes[ok], unnamed), "series", remedy)
         self.series_columns = tuple(names)
         series, self.series = np.unique(codes[ok], return_inverse=True)
@@ -255,8 +255,8 @@ class History(Table):
         if twice.any():
             raise InputError(
                 f"{used.prefix}duplicate validations: {used.name(twice)} agree in series, version, "
-                "date, repeat and values. Remove the copies; if they are repetitions with the "
-                "same result, number them in a column repeat."
+                "date, repeat and values. Remove the copies; if they are repetitions with the same "
+                "result, number them in a column 'repeat'."
             )
 
     def _order(self, names: list[str], order: Sequence[str] | None, used: Origin) -> None:
@@ -269,7 +269,8 @@ class History(Table):
             raise InputError(
                 f"{used.prefix}version {names[self.version[at]]!r} has two release dates: "
                 f"{released[self.version[at]]} and {self.released[at]} (the second in "
-                f"{used.name(differ)}). Fix one; the time of a validation belongs in date."
+                f"{used.name(differ)}). Fix one of them; the time of a validation belongs in the "
+                "column date."
             )
         first = first_dates(self.version, self.date, len(names))
         ordering = order_versions(

@@ -127,7 +127,7 @@ def _texts(frame: nw.DataFrame[Any], name: str, origin: Origin) -> pl.Series:
 def _not_plain(name: str, origin: Origin) -> InputError:
     return InputError(
         f"{origin.prefix}the values of {name} are lists or similar, but the column identifies what "
-        "was validated. Give each part a column of its own, or leave the column out."
+        "was validated. Put each element in a column of its own, or leave the column out."
     )
 
 
@@ -170,7 +170,8 @@ def positive(
     numbers = numeric(frame, name, ok, origin)
     bad = ok & ~((numbers > 0) & (numbers < np.inf))
     remedy = (
-        "Errors are ratios here: fix the value, or give the row a status if the validation failed."
+        "Errors are computed as ratios: fix the value, or give the row a status if the validation "
+        "failed."
     )
     origin.refuse(bad, numbers, f"{name} must be positive and finite", remedy)
     return numbers
@@ -433,8 +434,9 @@ def order_versions(
     if ordered is not None:
         return VersionOrder(ordered, "date", ())
     raise InputError(
-        f"{prefix}the versions cannot be ordered: {'; '.join([*reasons, why])}. Name them, oldest "
-        "first, with order=[...] (--order A,B,C), or add a column released."
+        f"{prefix}the versions cannot be ordered: {'; '.join([*reasons, why])}. List the versions, "
+        "oldest first, with order=[...] (--order A,B,C), or add their release dates in a column "
+        "'released'."
     )
 
 
@@ -448,13 +450,16 @@ def _as_given(
     if missing:
         raise InputError(
             f"{prefix}order lacks {len(missing)} of {len(names)} versions: "
-            f"{describe_names(missing)}. Name all of them, oldest first."
+            f"{describe_names(missing)}. Name all versions, oldest first."
         )
     dates = dict(zip(names, released, strict=True))
     ordered = tuple(name for name in order if name in dates)
     notes = []
     if left := len(order) - len(ordered):
-        notes.append(f"{left} versions of the given order were never validated and are left out")
+        notes.append(
+            f"{left} version{'s were' if left > 1 else ' was'} named in the given order "
+            "but never validated: left out"
+        )
     if pair := _inversion(ordered, np.asarray([dates[name] for name in ordered], dtype="M8[s]")):
         notes.append(f"the given order differs from the release dates: {pair}")
     return VersionOrder(ordered, "order", tuple(notes))

@@ -399,8 +399,8 @@ def insist(frame: nw.DataFrame[Any], origin: Origin, *names: str) -> None:
     if not set(names) & set(frame.columns):
         hint = offer("Columns found", frame.columns, wanted=names[0])
         raise InputError(
-            f"{origin.prefix}missing column {' or '.join(names)}. {hint}. "
-            "Name yours with columns={...}."
+            f"{origin.prefix}missing column {' or '.join(names)}. {hint}. Name your columns with "
+            "columns={...}."
         )
 
 
@@ -435,8 +435,8 @@ def counts_of(frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin) -
     origin.refuse(bad, counts, f"count must be a whole number from 1 to {_MOST - 1}", remedy)
     if counts[ok].sum() > _MOST:
         raise InputError(
-            f"{origin.prefix}the counts add up to {counts[ok].sum():.3g}, above {_MOST}, where "
-            "sums are no longer exact. Fix the counts."
+            f"{origin.prefix}the counts add up to {counts[ok].sum():.3g}, above {_MOST}, beyond "
+            "which sums are not exact. Fix the counts."
         )
     return np.where(ok, counts, 1).astype(np.int64)
 

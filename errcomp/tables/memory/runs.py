@@ -194,8 +194,8 @@ def _match(kernels: Kernels, runs: Runs, prefix: str) -> None:
             near = describe_names(sorted({*runs.run} if names is without else known))
             raise InputError(
                 f"{prefix}{_listing(names)} of {table} {'are' if len(names) > 1 else 'is'} not in "
-                f"{other}{failed}, which has {near}. Give runs the same names, or select with "
-                "where(...)."
+                f"{other}{failed}, which has {near}. Give the runs the same names in both tables, "
+                "or select common runs with where(...)."
             )
 
 
@@ -204,7 +204,7 @@ def _agree(kernels: Kernels, differ: NDArray[np.bool_], noun: str, prefix: str) 
         names = list(dict.fromkeys(kernels.run[differ].tolist()))
         raise InputError(
             f"{prefix}the runs and their kernels have different {noun}: {_listing(names)}. Fix one "
-            "of the tables, or drop the column from it."
+            "of the tables, or drop the column from one of them."
         )
 
 

@@ -84,7 +84,7 @@ def test_few_groups_use_the_t_of_groups():
     found = errors_exchangeable(scores, groups, scores[:3] * 0.9)
     assert found.method == "t of groups"
     assert found.smallest_p == 1 / 9
-    assert "approximate with only 8 old and 1 new group)" in found.verdict
+    assert "approximate with only 8 old groups and 1 new group)" in found.verdict
     far = errors_exchangeable(scores, groups, [50.0, 60.0, 70.0])
     assert far.alarm
     assert 0 < far.p < 0.05 < 1 / 9
@@ -124,12 +124,12 @@ def test_new_groups_like_the_old_raise_no_alarm_and_far_ones_do():
     old = groups < 20
     same = features_exchangeable(x[old], groups[old], x[~old])
     assert not same.alarm
-    assert same.verdict.startswith("The new runs are as near to the old groups")
+    assert same.verdict.startswith("The features of the new runs differ no more from the old")
     far = features_exchangeable(x[old], groups[old], x[~old] + 5, names=["a", "b", "c"])
     assert far.alarm
     assert far.p == far.smallest_p == 1 / 21
-    assert far.verdict.startswith("The new runs are further from the old groups")
-    assert "Outside the range of the old runs: " in far.verdict
+    assert far.verdict.startswith("The features of the new runs differ more from the old gr")
+    assert "Features outside the range of the old runs: " in far.verdict
     assert (far.row_p == 1 / 21).all()
     assert same.row_p.min() > 1 / 21
 

@@ -410,7 +410,7 @@ class TestGroups:
         data = runs()
         data["X"] = np.column_stack([data["X"], np.full(60, 3.0)])
         model = quick(**BARE, varying=[2, 4]).fit(**data)
-        assert model.caveats_ == ("dropped, because all runs have the same value: 4",)
+        assert model.caveats_ == ("features dropped, because all runs have the same value: 4",)
         assert model.portable_.columns.linear == (2, 3)
         assert model.portable_.columns.varying == (2,)
         other = data["X"] + np.array([0, 0, 0, 0, 99.0])
@@ -421,7 +421,7 @@ class TestGroups:
     def test_costs_that_are_nowhere_keep_their_prior(self):
         data = runs()
         data["X"][:, 0] = 0
-        with pytest.warns(SmallSampleWarning, match="0 in all runs, so the prior alone determines"):
+        with pytest.warns(SmallSampleWarning, match="launch costs that only the prior determines"):
             model = quick(check="warn", draws=500, tune=500).fit(**data)
         launch = model.posterior_.posterior.launch.values
         assert launch.mean() == pytest.approx(1, abs=0.3)
@@ -646,9 +646,9 @@ class TestRefused:
             ({"launch": "cost"}, r"launch must be a list of columns, got 'cost'. Write \['cost'\]"),
             ({"launch": 0}, "launch must be a list of columns, got 0"),
             ({"launch": ["cost"]}, r"launch names the column 'cost', .* none \(X has no names\)"),
-            ({"launch": [0.5]}, "launch must name columns or give positions, got 0.5"),
+            ({"launch": [0.5]}, "launch must be the name or position of a column, got 0.5"),
             ({"offset": -1}, "offset is column -1"),
-            ({"offset": 0}, "name a column twice. A column has one role"),
+            ({"offset": 0}, "name a column twice. A column can have only one"),
             ({"varying": [0]}, "name a column twice"),
             ({"varying": [2, 2]}, "name a column twice"),
             ({"draws": 10}, "draws must be a whole number of at least 50, got 10"),
@@ -686,7 +686,7 @@ class TestRefused:
             quick().fit(**data)
 
     def test_columns_of_one_name(self):
-        with pytest.raises(InputError, match="X has two columns named size. Rename one"):
+        with pytest.raises(InputError, match="got more than one column named size. Rename"):
             assign_columns(
                 runs()["X"], ["a", "size", "size", "b"], launch=(), offset=None, varying=()
             )

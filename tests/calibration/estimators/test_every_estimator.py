@@ -41,7 +41,7 @@ def fitted(runs_of: Any) -> Composition:
     # All of it is inference: features are named.
     text = " ".join(str(warning.message) for warning in said)
     assert "dropped, because all runs have the same value: training" in text
-    assert "0 in all runs, so the prior alone determines the cost: launch_work_training" in text
+    assert "because all runs have the value 0: launch_work_training" in text
     return found
 
 

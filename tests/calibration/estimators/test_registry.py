@@ -176,7 +176,7 @@ def test_one_file_is_offered_by_the_command(
     add()
     for action in ("fit", "evaluate"):
         said = " ".join(run("calibrate", action, "--help").out.split())
-        assert "middle needs errcomp[middle]" in said
+        assert "middle needs the extra errcomp[middle];" in said
         assert "Default: bayesian,boosted,middle,stack" in said
     model = tmp_path / "middle.errcomp"
     argv = ("calibrate", "fit", kernels_csv, "--estimator", "mean", "-o", model)
@@ -239,9 +239,9 @@ def test_estimators_come_in_order_each_once() -> None:
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["oracle"], "unknown estimator 'oracle'. Known: sum, global"),
-        (["a", "sum", "b"], "unknown estimators 'a', 'b'. Known"),
-        ([], "unknown estimator"),
+        (["oracle"], "unknown estimator 'oracle'. Estimators: sum, global"),
+        (["a", "sum", "b"], "unknown estimators 'a', 'b'. Estimators"),
+        ([], "no estimator is named"),
     ],
 )
 def test_unknown_estimators_are_named(names: list[str], message: str) -> None:

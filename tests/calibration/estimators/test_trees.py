@@ -181,7 +181,7 @@ class TestArraysThatAreRefused:
 
     @pytest.mark.parametrize("base", [None, "0", float("nan"), True])
     def test_base(self, base):
-        self.refuse("base of the trees must be a number", base=base)
+        self.refuse("base value of the trees must be a number", base=base)
 
     @pytest.mark.parametrize("name", [n for n in arrays if n != "roots"])
     def test_lengths_that_differ(self, name):
@@ -208,7 +208,8 @@ class TestArraysThatAreRefused:
     @pytest.mark.parametrize("name", ["left", "right"])
     def test_children(self, name, at, child):
         self.refuse(
-            f"the children of a node, .* wrong in node {at}", **self.changed(name, at, child)
+            f"the children of a node after this node, in the same tree, wrong in node {at}",
+            **self.changed(name, at, child),
         )
 
     def test_features(self):
@@ -296,9 +297,9 @@ class TestTreeModel:
             ({"features": 10**6}, "must have 1 to 100,000 features"),
             ({"offset": 2}, "an offset among 2 columns, got 2"),
             ({"offset": True}, "an offset among 2 columns"),
-            ({"bases": None}, "bases and spreads"),
-            ({"spreads": None}, "bases and spreads"),
-            ({"bases": {"location": 0.0}}, "base of the trees"),
+            ({"bases": None}, "base values and spreads"),
+            ({"spreads": None}, "base values and spreads"),
+            ({"bases": {"location": 0.0}}, "base value of the trees"),
             ({"bases": {"location": 0.0, "log_scale": 99.0}}, "logarithms of spreads up to 100"),
         ],
     )

@@ -167,7 +167,7 @@ def test_too_few_groups(device, model, name, words):
             ["a", "", "b"],
             ["m"] * 3,
             "leave-device-out",
-            "of every run; unknown for 1 run: r1",
+            "of every run; it is unknown for 1 run: r1",
         ),
         (["a", "b", "b"], ["", "", "m"], "leave-model-out", "unknown for 2 runs: r0, r1. Add a"),
         (["a", "b"], ["", "m"], "leave-model-and-device-out", "the model of every run"),

@@ -110,13 +110,13 @@ def test_the_better_member_only_by_luck_in_one_group_is_not_trusted():
     ("change", "words"),
     [
         (lambda q, y, g: (q[0], y, g), "of shape"),
-        (lambda q, y, g: (q, y[:-1], g), "got shapes"),
-        (lambda q, y, g: (q, y, g[:-1]), "got shapes"),
+        (lambda q, y, g: (q, y[:-1], g), "got quantiles of shape"),
+        (lambda q, y, g: (q, y, g[:-1]), "got quantiles of shape"),
         (lambda q, y, g: (q[:, :, :5], y, g), "for 23 probabilities"),
-        (lambda q, y, g: (q[:0], y, g), "got shapes"),
-        (lambda q, y, g: (q, y[:, None], g), "got shapes"),
+        (lambda q, y, g: (q[:0], y, g), "got quantiles of shape"),
+        (lambda q, y, g: (q, y[:, None], g), "got quantiles of shape"),
         (lambda q, y, g: (np.where(np.arange(60)[:, None] == 3, np.nan, q), y, g), "in row 4 "),
-        (lambda q, y, g: (q, np.where(np.arange(60) > 57, np.inf, y), g), r"\(2 rows in all\)"),
+        (lambda q, y, g: (q, np.where(np.arange(60) > 57, np.inf, y), g), r"\(such rows: 2\)"),
     ],
 )
 def test_stacking_refuses(change, words):

@@ -487,7 +487,7 @@ def test_bad_requests_are_refused(fitted: KernelCorrection) -> None:
         KernelCorrection().to_arrays()
     with pytest.raises(InputError, match="the kernels are in 'us', but the corrections .* in 'ms'"):
         fitted.apply(asked(unit="us"))
-    with pytest.raises(InputError, match='"predicted" is missing, so there is nothing to correct'):
+    with pytest.raises(InputError, match="kernels without a predicted time cannot be corrected"):
         fitted.apply(Kernels({"kernel": ["k"], "measured": [1.0]}))
     with pytest.raises(InputError, match="kernels come from several tools"):
         fitted.apply(Kernels({**made(), "tool": ["a", "b"] * 24}))

@@ -66,7 +66,7 @@ def line(**changed):
         ({"members": (line(arrays={"a": [1.0]}),)}, "array 'a' must be a NumPy array, got list"),
         (
             {"members": (line(arrays={"a": np.array([1.0, np.nan, np.inf])}),)},
-            "array 'a' has 2 values that are NaN or infinite",
+            r"array 'a' has NaN or infinite values \(2 of 3\)",
         ),
         ({"members": (line(non_finite=("b",), arrays={"a": ONES}),)}, r"'b'. Arrays: a"),
     ],

@@ -242,7 +242,7 @@ def set_in(*keys):
 
 
 FORGERIES = {
-    "schema 0": (set_in("schema", 0), "has schema 0, which never existed"),
+    "schema 0": (set_in("schema", 0), "has schema 0, which no version of errcomp has written"),
     "schema true": (set_in("schema", True), "schema must be a whole number"),
     "schema text": (set_in("schema", "1"), "schema must be a whole number"),
     "format": (set_in("format", "other"), "its format is 'other', not 'errcomp-model'"),
@@ -266,20 +266,20 @@ FORGERIES = {
     "renamed": (renamed, "lacks the entries arrays/nobody"),
     "other length": (set_in("entries", ARRAY, "bytes", 1), "was changed: its checksum differs"),
     "other checksum": (set_in("entries", ARRAY, "sha256", "0" * 64), "its checksum differs"),
-    "other shape": (set_in("entries", ARRAY, "shape", [2, 1]), r"is not the array of type <f8"),
+    "other shape": (set_in("entries", ARRAY, "shape", [2, 1]), r"says: an array of type <f8"),
     "negative shape": (set_in("entries", ARRAY, "shape", [-1, -2]), "has the impossible shape"),
     "shape of truth": (set_in("entries", ARRAY, "shape", [True, 2]), "has the impossible shape"),
     "shape as number": (set_in("entries", ARRAY, "shape", 2), "has the impossible shape"),
     "huge shape": (set_in("entries", ARRAY, "shape", [2**40]), "has the impossible shape"),
     "huge and empty": (set_in("entries", ARRAY, "shape", [0, 2**62]), "has the impossible shape"),
     "deep shape": (set_in("entries", ARRAY, "shape", [1] * 9), "has the impossible shape"),
-    "other dtype": (set_in("entries", ARRAY, "dtype", "<i8"), "is not the array of type <i8"),
+    "other dtype": (set_in("entries", ARRAY, "dtype", "<i8"), "says: an array of type <i8"),
     "objects": (set_in("entries", ARRAY, "dtype", "|O"), r"is of type '\|O', which model files"),
     "fields": (set_in("entries", ARRAY, "dtype", [["a", "<f8"]]), "which model files do not allow"),
     "long text": (set_in("entries", ARRAY, "dtype", "<U257"), "which model files do not allow"),
     "finite as text": (
         set_in("entries", ARRAY, "finite", "no"),
-        "has finite = 'no', which must be true or false",
+        "has finite = 'no' in the manifest, not true or false",
     ),
     "about an array": (set_in("entries", ARRAY, "more", 1), "should not have 'more'"),
     "about a booster": (
@@ -290,7 +290,7 @@ FORGERIES = {
         set_in("entries", "arrays/boosted/threshold.npy", "finite", True),
         "has NaN or infinity, but",
     ),
-    "member without arrays": (lambda m: m["members"].pop(), "belong to no member"),
+    "member without arrays": (lambda m: m["members"].pop(), "belong to none of its members"),
     "members as text": (set_in("members", "two"), "members must be a list, got 'two'"),
     "member as text": (set_in("members", 0, "one"), r"members\[0\] must be an object, got 'one'"),
     "member lacks meta": (lambda m: m["members"][0].pop("meta"), r"members\[0\] lacks 'meta'"),
@@ -356,12 +356,12 @@ def test_a_changed_manifest_is_found_before_it_is_read(path):
 def test_an_array_whose_header_asks_for_objects(forge):
     body = b"{'descr': '|O', 'fortran_order': False, 'shape': (1, 2), }".ljust(117) + b"\n"
     data = b"\x93NUMPY\x01\x00" + len(body).to_bytes(2, "little") + body + b"cos\nsystem\n"
-    with pytest.raises(InputError, match="is not the array of type <f8"):
+    with pytest.raises(InputError, match="says: an array of type <f8"):
         read_model(forge(entries={ARRAY: data}))
 
 
 def test_an_entry_that_no_member_has_a_place_for(forge):
-    with pytest.raises(InputError, match=r"belong to no member: arrays/line/run.sh"):
+    with pytest.raises(InputError, match=r"belong to none of its members: arrays/line/run.sh"):
         read_model(forge(entries={"arrays/line/run.sh": b"rm"}))
 
 

@@ -27,8 +27,8 @@ def test_no_unit_at_all_is_one_unit():
 @pytest.mark.parametrize(
     ("model", "given", "said"),
     [
-        ("ms", None, r"fitted to times in ms, but the given times have no unit. State it"),
-        (None, "us", r"given times are in us, .* Fit again, with the unit of the times"),
+        ("ms", None, r"fitted to times in ms, but the given times have no unit\. State their unit"),
+        (None, "us", r"given times are in us, .* Fit the model again and state the unit"),
         ("ms", "cycles", r"'cycles' is not a known unit of time"),
         ("W", "ms", r"'W' is not a known unit of time"),
         ("W", "W", r"'W' is not a known unit of time"),

@@ -66,7 +66,9 @@ def test_what_is_better_than_the_sum_passes(schema):
     assert not report.failed
     assert report.properties["tests"] == "2"
     assert report.properties["level.joint"] == "0.975"
-    assert "**Pass: no failure in 1 case (split and estimator), in 2 tests.**" in (report.markdown)
+    assert "**Pass: no failure in 2 tests of 1 combination of split and estimator.**" in (
+        report.markdown
+    )
     schema(report.junit())
 
 
@@ -112,7 +114,7 @@ def test_baselines_are_judged_where_asked_for_or_alone():
     assert outcomes(asked)[f"{SPLIT}, device"] == ("failure", "worse")
     alone = report_evaluation(by_estimator(sum=held(), device=held()))
     assert list(outcomes(alone)) == [f"{SPLIT}, device"]
-    with pytest.raises(InputError, match="no estimator to check; evaluated: sum"):
+    with pytest.raises(InputError, match="no estimator to check. Evaluated estimators: sum"):
         report_evaluation(by_estimator(sum=held()))
 
 
@@ -134,7 +136,7 @@ def test_few_groups_and_no_bands_are_skipped(schema):
     report = report_evaluation(by_estimator(boosted=held(devices=4, bands=False)))
     assert outcomes(report) == {f"{SPLIT}, boosted": ("skipped", "")}
     assert report.cases[0].message == "too few groups for an interval, or no bands"
-    assert "**Nothing could be tested in 1 case (split and estimator).**" in report.markdown
+    assert "**Nothing could be tested in 1 combination of split and estimator.**" in report.markdown
     schema(report.junit())
     # Four groups give no interval of a difference, but one of the coverage.
     assert report_evaluation(by_estimator(boosted=held(devices=4))).properties["tests"] == "1"
@@ -163,11 +165,11 @@ def test_what_was_not_answered_is_skipped_with_the_reason():
 def test_summary_says_what_to_do():
     text = report_evaluation(by_estimator(boosted=held(sd=0.6, band=0.3))).markdown
     assert text.startswith("## Held-out evaluation: composition\n\n**Worse than the sum of kernels")
-    assert ". Bands too narrow in 1 of 1 case (split and estimator): " in text
+    assert ". Bands too narrow in 1 of 1 combination of split and estimator: " in text
     worst = held(sd=0.6, band=0.3)
     run = worst.run[int(np.argmax(worst.ape))]
     assert f"({SPLIT}, boosted: {run}, " in text
-    assert "- Narrow: do not rely on the bands for new groups." in text
+    assert "- Narrow: do not rely on the bands for new groups (models, devices, …)." in text
     assert "Confidence of the intervals: 97.5 % each, 95 % for all 2 tests together" in text
     assert len(text.splitlines()) < 60
 

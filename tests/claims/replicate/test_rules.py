@@ -44,11 +44,11 @@ def test_like_with_like_comes_first():
 @pytest.mark.parametrize(
     ("variants", "words"),
     [
-        (["base", "fusion"], "fused with unfused configurations pooled (2)"),
-        (["base", "dp4"], "distributed with single-device configurations pooled (2)"),
+        (["base", "fusion"], "fused and unfused configurations pooled (2)"),
+        (["base", "dp4"], "distributed and single-device configurations pooled (2)"),
         (
             ["base", "fusion", "dp4"],
-            "fused and distributed with single-device configurations pooled (3)",
+            "fused, distributed and single-device configurations pooled (3)",
         ),
         (["dp4", "tp4"], "all 2 configurations"),
         (["base", "base"], "all 2 configurations"),
@@ -75,7 +75,7 @@ def test_narrowing_takes_one_value_then_one_configuration():
     assert by_rule["mean APE, device A alone (one configuration of 3)"] == pytest.approx(0.1)
     assert by_rule["mean APE, device B alone (2 configurations of 3)"] == pytest.approx(0.3)
     assert by_rule["mean APE, batch 8 alone (one configuration of 3)"] == pytest.approx(0.4)
-    assert sum(rule.rule.startswith("APE of one configuration of 3") for rule in rules) == 3
+    assert sum(rule.rule.startswith("APE of one of 3 configurations") for rule in rules) == 3
 
 
 def test_a_selection_that_is_empty_is_none():

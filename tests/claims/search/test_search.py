@@ -333,7 +333,10 @@ def test_a_mapping_or_dataframe_will_do() -> None:
 
 @pytest.mark.parametrize("figures", ["2.0%", ["2.0%"], None])
 def test_figures_that_are_no_mapping(figures: Any) -> None:
-    with pytest.raises(InputError, match=r"figures must map a tool to its figure, got \w+\. Write"):
+    with pytest.raises(
+        InputError,
+        match=r"figures must be a mapping from each tool to its published figure, got \w+\. Write",
+    ):
         search_claim(small(), figures)
 
 

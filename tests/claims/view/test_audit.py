@@ -104,7 +104,9 @@ def test_a_figure_without_an_interval_says_why() -> None:
     shown = [column.cell(table.rows[0]).text for column in table.columns]
     assert row.figures["mape"].format() in shown
     reason = "no interval: 2 models are too few to represent others; at least 3 are needed"
-    assert Note(f"{reason} (if you need only these 2: --cluster none)", "–") in table.notes
+    assert (
+        Note(f"{reason} (for results about only these 2, use --cluster none)", "–") in table.notes
+    )
     assert not any("whole clusters" in note.text for note in table.remarks())
 
 

@@ -151,7 +151,7 @@ def test_the_levels_show_printed_and_recomputed_ranges(result: Replication) -> N
     assert ranges == [[1, 20], [5, 8]]
     beside = [text.get_text() for text in axes.texts]
     assert beside.count("not reproduced") == 1
-    assert "not drawn: 1 more range, without data or not of errors" in beside
+    assert "not drawn (no data, or not errors): 1 more range" in beside
     with pytest.raises(NotDefinedError, match="nothing to draw"):
         levels(Replication(()))
 

@@ -156,7 +156,7 @@ def test_fit_for_people(run: Run, kernels_csv: Path, tmp_path: Path) -> None:
     target = tmp_path / "gpu.errcomp"
     ran = run("calibrate", "fit", kernels_csv, *FAST, "--task", "prediction", "-o", target)
     text = words(ran.out)
-    assert f"Fitted prediction to {kernels_csv}" in text
+    assert f"Model fitted to {kernels_csv} (task: prediction)" in text
     assert "4: H100, MI100, MI210, V100" in text
     assert "16 runs, 4 models held out in turn" in text
     assert "Factor: " in text
@@ -173,10 +173,10 @@ def test_runs_that_cannot_be_used_are_named(run: Run, tmp_path: Path) -> None:
     (tmp_path / "k.csv").write_text("\n".join([lines[0], ",".join(cells), *lines[2:]]), "utf-8")
     ran = run("calibrate", "fit", tmp_path / "k.csv", *FAST, "-o", tmp_path / "m.errcomp")
     assert ran.code == 0
-    said = f"Not used: 1 run: kernels that were not measured ({cells[0]})."
+    said = f"Not used: 1 run ({cells[0]}): some kernels were not measured."
     assert said in words(ran.out)
     argv = ("calibrate", "fit", tmp_path / "k.csv", *FAST, "-o", tmp_path / "m.errcomp", "--json")
-    assert run(*argv).json["unused"] == {cells[0]: "kernels that were not measured"}
+    assert run(*argv).json["unused"] == {cells[0]: "some kernels were not measured"}
 
 
 def test_the_same_fit_gives_the_same_file(run: Run, kernels_csv: Path, tmp_path: Path) -> None:
@@ -346,11 +346,11 @@ def test_runs_that_were_not_judged_nor_answered(
     assert found["not_judged"] == ["V100/opt"]
     assert [one["held_out"] for one in found["refused"]] == ["bert"]
     text = words(run(*argv).out)
-    said = "1 run without an end-to-end time, or without the time of all kernels (V100/opt)."
+    said = "1 run without an end-to-end time, or without the times of all kernels (V100/opt)."
     assert f"Not evaluated: {said}" in text
     assert (
-        "leave-model-out: no estimator predicted 4 runs (bert): without bert there is no fit."
-        in text
+        "leave-model-out: no estimator predicted 4 runs (bert held out): without bert there is no "
+        "fit." in text
     )
 
 
@@ -374,7 +374,7 @@ def test_what_is_known_of_strange_runs(run: Run, tmp_path: Path, quick: None) ->
     text = run(*argv).out
     known = {line.split()[0]: line for line in text.split("largest errors of")[1].splitlines()
              if "/" in line}  # fmt: skip
-    assert "slower than in other runs" in known["V100/opt"]
+    assert "slower than other runs suggest" in known["V100/opt"]
     assert "launches: " in known["MI100/gpt2"]
     assert "% of kernel time" in known["MI100/gpt2"]
     assert "outputs exceed device memory" in known["H100/bert"]
@@ -509,20 +509,24 @@ BAD = [
     (("fit", "k"), "the following arguments are required: -o"),
     (("fit", "nothing.csv", *FAST, "-o", "m.errcomp"), "nothing.csv: no such file, and no"),
     ((*FIT, "--task", "training"), "invalid choice: 'training'"),
-    ((*FIT, "--estimator", "oracle"), "unknown estimator 'oracle'. Known: sum, global, device"),
+    (
+        (*FIT, "--estimator", "oracle"),
+        "unknown estimator 'oracle'. Estimators: sum, global, device",
+    ),
     ((*FIT, "--estimator", ""), "--estimator takes names separated by commas, got ''"),
-    ((*FIT, "--estimator", "sum,sum"), "sum is named twice"),
+    ((*FIT, "--estimator", "sum,sum"), "names sum more than once"),
     ((*FIT, "--seed", "-1"), "is not a seed"),
     ((*FIT, *FAST, "--unit", "us"), "unit"),
     ((*FIT, *FAST, "--where", "run=z"), "no row has run=z"),
     (
         (*FIT, *FAST, "--where", "device=H100"),
-        "a composition needs at least 8 measured runs, got 4",
+        "a fit needs at least 8 measured runs, got 4",
     ),
     (("fit", "unitless.csv", *FAST, "-o", "m.errcomp"), "the times have no unit"),
     (
         ("fit", "unmeasured.csv", *FAST, "-o", "m.errcomp"),
-        "none of 16 runs has both an end-to-end time (run_measured) and the",
+        "no run has both an end-to-end time (run_measured) and the times of all its kernels "
+        "(measured). Runs in the table: 16",
     ),
     ((*FIT, *FAST, "--runs", "nothing.csv"), "nothing.csv"),
     ((*FIT, *FAST, "--runs", "unmeasured.csv"), "every run needs a name of its own"),
@@ -545,7 +549,8 @@ BAD = [
     ),
     (
         ("evaluate", "unmeasured.csv", *FAST),
-        "none of 16 runs has both an end-to-end time (run_measured) and the",
+        "no run has both an end-to-end time (run_measured) and the times of all its kernels "
+        "(measured). Runs in the table: 16",
     ),
     ((*EVALUATE, *FAST, "--figure", "overhead=a.svg"), "--figure takes predicted=FILE or"),
     (
@@ -554,7 +559,7 @@ BAD = [
     ),
     ((*EVALUATE, *FAST, "--figure", "coverage=a.txt"), "the suffix sets the format"),
     ((*EVALUATE, *FAST, "-o", "k"), "would overwrite an input"),
-    ((*EVALUATE, *FAST, "-o", "out.xlsx"), "cannot tell the format"),
+    ((*EVALUATE, *FAST, "-o", "out.xlsx"), "cannot determine the format"),
     (("show",), "the following arguments are required: MODEL"),
     (("show", "nothing.errcomp"), "nothing.errcomp"),
     (("show", "other.txt"), "other.txt: "),

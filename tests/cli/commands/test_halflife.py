@@ -124,7 +124,7 @@ def test_a_pass_that_could_see_next_to_nothing_says_so(run: Run, tmp_path: Path)
     fresh.write_text("version,op,measured\n1.40,b,1.0\n", encoding="utf-8")
     done = run("halflife", "check", old, fresh, "--series", "op")
     assert done.code == 0, done.err
-    assert re.search(r"A shift by a factor of [0-9.,e+]+ would be detected half", done.out)
+    assert re.search(r"a shift by a factor of [0-9.,e+]+ would be detected half", done.out)
 
 
 def test_whoever_waits_sees_what_is_done(
@@ -315,9 +315,10 @@ def test_forecast_says_how_likely_and_until_when(run: Run, history: Path) -> Non
     assert "survival  " in lines[gelu]
     assert "100 %" in lines[gelu]
     assert "steps *" in lines[gelu + 1]
-    assert "*: the method to use for the group." in told
+    assert "*: the method to use for this group." in told
     assert (
-        "'Now' means the last version, at which the model is calibrated. --age N forecasts" in told
+        "'Now' means the last version; the model is assumed to be calibrated at it. --age N "
+        in told
     )
     assert "Dates count from 2023-04-01" in done.out
     assert "drift, " in done.out or "drift: " in done.out
@@ -340,7 +341,7 @@ def test_without_a_promise_each_group_has_its_own(run: Run, history: Path, tmp_p
     assert done.code == 0
     assert "Promise" in done.out
     assert "8.82 %" in done.out
-    assert "less than twice the error at calibration, as in halflife fit" in " ".join(
+    assert "less than twice the error at calibration, as in `errcomp halflife fit`" in " ".join(
         done.out.split()
     )
     assert target.read_text(encoding="utf-8").startswith("op,n_units,promise")
@@ -405,7 +406,7 @@ def test_the_table_says_which_error_at_calibration_it_has(run: Run, tmp_path: Pa
     head = "version,op,repeat,measured,predicted\n"
     path.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
     told = " ".join(run("halflife", "fit", path, "--series", "op").out.split())
-    assert "RMS over the series at their first version, minus measurement noise" in told
+    assert "RMS error over the series at their first version, minus measurement noise" in told
     shown = re.search(r"all 6 ([0-9.]+ %)", told)
     assert shown is not None
     assert f"the error at calibration, {shown[1]}, is not distinguishable from measurement" in told

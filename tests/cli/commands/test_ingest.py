@@ -44,7 +44,7 @@ def test_a_folder(run: Any, logs: Path, tmp_path: Path) -> None:
     [
         (["--table", "pairs"], "several quantities"),
         (["--table", "pairs", "--quantity", "time"], "holds only predicted values"),
-        (["--table", "kernels"], "no time of a kernel"),
+        (["--table", "kernels"], "no row holds the time of a kernel"),
         (["--table", "graph"], "has no graph"),
         (["--quantity", "power"], "no row has quantity=power. Existing values: exposed"),
     ],

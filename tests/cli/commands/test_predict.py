@@ -118,7 +118,7 @@ def test_one_run_in_detail(run: Run, fitted: Path, new: Any) -> None:
     assert "End-to-end time of run V100/opt" in text
     for level in ("50", "80", "90", "95"):
         assert f"{level} % " in text
-    assert "From the sum of kernels to the run" in text
+    assert "From the sum of kernels to the time of the run" in text
     assert f"{row['predicted']:.4g} ms (median)" in text
     assert "Predicted from: its device" in text
 
@@ -137,7 +137,7 @@ def test_a_model_without_calibrated_bands_says_so(run: Run, tmp_path: Path, new:
     other = new(table(("T4",)))
     text = " ".join(run("predict", other, "--model", tmp_path / "m.errcomp").out.split())
     band = "Band of a run on a new device: the estimator's own, not calibrated"
-    assert f"{band}, because there are too few devices" in text
+    assert f"{band}, because the fit had too few devices" in text
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "json", "md", "tex"])
@@ -196,10 +196,10 @@ def test_runs_that_lack_a_time_are_left_out_and_named(run: Run, fitted: Path, ne
     left = [row for row in whole["rows"] if row["run"] not in ("V100/opt", "T4/bert")]
     assert (len(left), found["rows"]) == (14, left)
     assert (whole["unused"], found["unused"]) == (
-        {}, dict.fromkeys(["V100/opt", "T4/bert"], "kernels that were not measured"),
+        {}, dict.fromkeys(["V100/opt", "T4/bert"], "some kernels were not measured"),
     )  # fmt: skip
     text = " ".join(run(*argv).out.split())
-    assert "Not used: 2 runs: kernels that were not measured (V100/opt, T4/bert)." in text
+    assert "Not used: 2 runs (V100/opt, T4/bert): some kernels were not measured." in text
 
 
 def test_a_run_that_is_asked_for_is_not_left_out(run: Run, fitted: Path, new: Any) -> None:
@@ -219,7 +219,7 @@ BAD = [
     (("k", "--model", "m", "--estimator", "stack"), "estimator 'stack' is not in this model"),
     (("k", "--model", "m", "--where", "run=z"), "no row has run=z"),
     (("k", "--model", "m", "-o", "k"), "would overwrite an input"),
-    (("k", "--model", "m", "-o", "out.xlsx"), "cannot tell the format"),
+    (("k", "--model", "m", "-o", "out.xlsx"), "cannot determine the format"),
     (("unitless.csv", "--model", "m"), "the times have no unit"),
     (("unmeasured.csv", "--model", "m"), "that were not measured"),
 ]

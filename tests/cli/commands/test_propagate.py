@@ -230,7 +230,7 @@ def test_saturation_is_a_result(run: Run, kernels_csv: Path, written: Any) -> No
     assert row["mean"] is row["bands"][3]["high"] is None
     assert row["bands"][3]["low"] > 0
     text = run(*argv).out
-    assert "Saturated with probability 13." in text
+    assert "A queue is saturated with probability 13." in text
     assert "more work arrives than can be served" in " ".join(text.split())
     assert "∞" in text
 
@@ -387,7 +387,7 @@ BAD = [
     (("k", "--leave-out", "device"), "--leave-out needs propagate validate"),
     (("k", "--correlation", "alike"), "assumption 'alike' is unknown. Assumptions: independent"),
     (("k", "--correlation", ""), "--correlation takes names separated by commas, got ''"),
-    (("k", "--correlation", "repeats,repeats"), "repeats is named twice"),
+    (("k", "--correlation", "repeats,repeats"), "names repeats more than once"),
     (("k", "--correlation", "classes=0.1,classes=0.2"), "assumption 'classes' is given twice"),
     (("k", "--correlation", "classes=much"), "--correlation classes=much: 'much' is not a number"),
     (("k", "--correlation", "classes=1.5"), "must be between 0 and 1, got 1.5"),
@@ -416,7 +416,7 @@ BAD = [
     (("k", "--figure", "bands"), "--figure takes bands=FILE or budget=FILE, got 'bands'"),
     (("k", "--figure", "pit=a.svg"), "--figure takes bands=FILE or budget=FILE"),
     (("k", "--figure", "bands=a.txt"), "the suffix sets the format"),
-    (("k", "-o", "out.xlsx"), "cannot tell the format"),
+    (("k", "-o", "out.xlsx"), "cannot determine the format"),
     (("k", "-o", "nowhere/out.csv"), "cannot be written"),
     (("k", "-o", "k"), "would overwrite an input"),
     (("validate", "k", "-o", "k"), "would overwrite an input"),

@@ -65,7 +65,7 @@ def test_a_folder_of_somebody_else_is_refused_before_the_work(
     ran = run("replicate", "survey", "--table", "table8_vidur", "-o", tmp_path / "new")
     assert (ran.code, "a folder always gets all tables" in ran.err) == (2, True)
     ran = run("replicate", "survey", "-o", tmp_path / "t.xlsx")
-    assert (ran.code, "cannot tell the format from '.xlsx'" in ran.err) == (2, True)
+    assert (ran.code, "cannot determine the format from '.xlsx'" in ran.err) == (2, True)
     assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
 
 

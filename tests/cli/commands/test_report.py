@@ -143,7 +143,7 @@ def test_a_unit_that_cannot_be_printed_is_shown_as_what_it_is(
 def test_two_spellings_of_one_file_are_one(run: Run, table: Path) -> None:
     other = table.parent / "." / ".." / table.parent.name / "x.html"
     ran = run("audit", table, "--claim", "5%", "--markdown", table.parent / "x.html", "-o", other)
-    assert (ran.code, "x.html is written by -o too; name two files" in ran.err) == (2, True)
+    assert (ran.code, "x.html is also the file of -o; name different files" in ran.err) == (2, True)
     assert not (table.parent / "x.html").exists()
 
 

@@ -58,8 +58,8 @@ def test_the_page_answers_until_when_and_at_which_release(half_lives: HalfLives)
     )
     assert gelu.head == head
     assert (
-        "— Gelu: the time until the error (root mean square over 8 series) has doubled; "
-        "reached at 1.8, calibrated at 1.0." in gelu.text
+        "— Gelu: the time until the error (root mean square over 8 series) has doubled "
+        "(calibrated at 1.0, doubled at 1.8)." in gelu.text
     )
     assert conv.head == "Not yet doubled"
     assert "The 95 % interval of the half-life starts at 11 releases or 11 months." in conv.text
@@ -93,7 +93,7 @@ def test_a_single_series_answers_for_itself() -> None:
     half_lives = ec.half_life(histories(shapes=1), by="op", error=0.05)
     conv, gelu = half_lives.view().verdicts
     assert conv.text.startswith("— Conv: at every recorded release its error is below twice")
-    assert "its error has doubled; reached at 1.8, calibrated at 1.0." in gelu.text
+    assert "its error has doubled (calibrated at 1.0, doubled at 1.8)." in gelu.text
     assert "Median survival" not in gelu.text
 
 
@@ -101,7 +101,7 @@ def test_the_page_of_a_document_says_the_same_but_for_the_release(half_lives: Ha
     read = load(half_lives.to_dict())
     for live, reread in zip(half_lives.view().verdicts, read.view().verdicts, strict=True):
         assert reread.head == live.head
-        assert reread.text == live.text.replace("; reached at 1.8, calibrated at 1.0", "")
+        assert reread.text == live.text.replace(" (calibrated at 1.0, doubled at 1.8)", "")
 
 
 def test_a_forecast_begins_with_when_it_drops(ahead: HalfLifeForecast) -> None:

@@ -96,7 +96,7 @@ def test_a_higher_level_is_wider(name: str) -> None:
         ("pearson", 6, 3, "no interval from 6 pairs: at least 8 are needed"),
         ("kendall", 40, 4, "no interval from 4 clusters: at least 5 are needed"),
         ("r2", 49, None, "no interval from 49 pairs: at least 50 are needed"),
-        ("kendall", 20_001, None, "20,001 are too many"),
+        ("kendall", 20_001, None, "20,001 pairs are too many"),
     ],
 )
 def test_too_few_or_too_many(name: str, pairs: int, clusters: int | None, reason: str) -> None:

@@ -79,9 +79,9 @@ class TestCaveat:
         (caveat,) = small_sample("MAPE", self.row, Sample(17, clustered=False))
         assert caveat.code == "few-configurations"
         assert caveat.message == (
-            "The interval is from 17 pairs. Nominal 95 % intervals of MAPE cover the truth in "
-            "as few as 91 % of samples of 15 pairs or more; with 50 pairs or more, they cover "
-            "it in about 93 %."
+            "The interval is from 17 pairs. In simulations, nominal 95 % intervals of MAPE contain "
+            "the true value in as few as 91 % of samples of 15 pairs or more; with 50 pairs or "
+            "more, in about 93 %."
         )
         assert caveat.evidence == {
             "n": 17,

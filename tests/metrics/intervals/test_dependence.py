@@ -58,16 +58,22 @@ class TestDependence:
     def test_two_clusters_say_too_little(self):
         few = "no interval: 2 devices are too few to represent others; at least 3 are needed"
         device = {"device": ["A", "A", "A", "B", "B", "B"]}
-        assert dependence(device).reason == f"{few} (if you need only these 2: --cluster none)"
+        assert (
+            dependence(device).reason
+            == f"{few} (for results about only these 2, use --cluster none)"
+        )
         assert dependence(device, given=True).reason == few
         crossed = {**device, "model": [1, 2, 3, 1, 2, 3]}
-        assert dependence(crossed).reason == f"{few} (if you need only these 2: --cluster model)"
+        assert (
+            dependence(crossed).reason
+            == f"{few} (for results about only these 2, use --cluster model)"
+        )
 
     def test_missing_labels_are_told(self):
         labels = {"model": ["a", None, "b", "b", None, None, None]}
         assert dependence(labels).reason == (
-            "no interval: the key model is missing in rows 2, 5, 6 (and 1 more), counted among "
-            "these pairs. Fill it in, or name another key as cluster"
+            "no interval: the key model is missing in rows 2, 5, 6 (and 1 more) of these "
+            "pairs. Fill it in, or name another key as cluster"
         )
         counts = np.array([5, 2, 3, 4, 1, 1, 1])
         assert "missing in 5 rows. Fill" in dependence(labels, counts=counts).reason

@@ -119,7 +119,7 @@ def test_certain_terms_have_no_deviation() -> None:
     [
         (terms([1.0], [0.1], df=5.0), "a time with a Student t log-ratio error has no mean"),
         (terms([1.0], [0.1], df=2.0, kind="relative"), "df = 2 ≤ 2 have no variance"),
-        (terms([1.0, 1.0], [0.1, 40.0]), r"largest spread is 40 \(k1, df = inf\)"),
+        (terms([1.0, 1.0], [0.1, 40.0]), r"largest spread is 40 \(term k1, df = inf\)\."),
     ],
 )
 def test_variance_that_does_not_exist(t: Terms, message: str) -> None:
@@ -272,7 +272,7 @@ def test_no_terms() -> None:
 def test_bounds_beyond_floating_point_are_refused() -> None:
     t = terms([1.0] * 3, [5.0, 6.0, 900.0])
     for call in (lambda: band(t, 0.9), lambda: quantile_bounds(t, 0.9)):
-        with pytest.raises(NotDefinedError, match=r"largest spread is 900 \(k2, df = inf\)"):
+        with pytest.raises(NotDefinedError, match=r"largest spread is 900 \(term k2, df = inf\)\."):
             call()
     for call in (lambda: comonotonic_quantile(t, 0.9), lambda: frechet_max(t, 0.9)):
         with pytest.raises(NotDefinedError, match="largest spread is 900"):
@@ -374,7 +374,7 @@ def test_table_at_its_own_probabilities() -> None:
 @pytest.mark.parametrize(
     ("p", "x", "q", "message"),
     [
-        ([0.5, 0.9], [[1.0, 2.0], [1.0, 2.0]], 0.9, "Give them up to 0.95"),
+        ([0.5, 0.9], [[1.0, 2.0], [1.0, 2.0]], 0.9, "Give quantiles up to probability 0.95"),
         ([0.5, 0.9], [[1.0, 2.0]], 0.4, "below the first probability"),
         ([0.5, 0.9], [[2.0, 1.0]], 0.6, "wrong in row 1"),
         ([0.5, 0.9], [[1.0, math.inf]], 0.6, "finite and not decrease"),

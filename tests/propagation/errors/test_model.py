@@ -64,7 +64,9 @@ def test_a_class_that_is_not_named_has_the_error_of_all_others():
 
 
 def test_an_unknown_class_is_an_error_with_the_classes_there_are():
-    with pytest.raises(InputError, match=r"kernel class 'soft'. Classes: gemm. Add it, or .\*."):
+    with pytest.raises(
+        InputError, match="kernel class 'soft'\\. Classes: gemm\\. Add this class, or \"\\*\""
+    ):
         ErrorModel({"gemm": ClassError(0.1, 0.2)}).terms(table(), INDEPENDENT)
 
 
@@ -274,7 +276,7 @@ def test_other_formats(tmp_path: Path, suffix: str):
          "line 2"),
         ("kernel_class,spread\ngemm,0.1\ngemm,0.2\n", "class 'gemm' occurs twice, the second "
          "time in line 3"),
-        ("kernel_class,bias\ngemm,0.1\n", "no column 'spread'.*got kernel_class, bias"),
+        ("kernel_class,bias\ngemm,0.1\n", "no column 'spread'.*found kernel_class, bias"),
         ("class,spread\ngemm,0.1\n", "no column 'kernel_class'"),
         ("kernel_class,spread\n,0.1\n", "kernel_class is missing in line 2"),
         ("kernel_class,spread\ngemm,0.1\n  ,0.1\n", "kernel_class is missing in line 3"),

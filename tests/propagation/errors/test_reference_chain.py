@@ -173,8 +173,8 @@ def test_dictionary_has_plain_numbers() -> None:
         (("a", "b", None, None, "5 %"), "Give fractions"),
         (("a", "b", None, None, True), "mape must be finite"),
         (("a", "a", None, 0.1), "its own reference"),
-        (("", "a", None, 0.1), "must be names"),
-        (("a", 3, None, 0.1), "must be names"),
+        (("", "a", None, 0.1), "name and against must be texts"),
+        (("a", 3, None, 0.1), "name and against must be texts"),
     ],
 )
 def test_steps_refuse(arguments: tuple[object, ...], message: str) -> None:

@@ -249,11 +249,14 @@ def test_results_no_longer_needed_are_dropped() -> None:
         ),
         (lambda: Dag({"a": 1.0}, [("a", "a")]), "wait for each other: 'a' -> 'a'. Remove one"),
         (lambda: Dag({"a": 1.0}, streams={"b": "0"}), "Dag.streams: no event is named 'b'"),
-        (lambda: Dag({"a": 1.0}, streams=[("a", "0")]), "Dag.streams: must be a mapping of event"),
+        (
+            lambda: Dag({"a": 1.0}, streams=[("a", "0")]),
+            "Dag.streams: must be a mapping from event",
+        ),
         (lambda: Dag({"a": 1.0}, streams={"a": 0}), "Dag.streams: must be text, got 0"),
         (lambda: Dag({"a": 1.0}, chakra={"b": 1}), "Dag.chakra: no event is named 'b'"),
         (lambda: Dag({"a": 1.0}, chakra={"a": -1}), "Dag.chakra: must be a whole number"),
-        (lambda: Dag.from_streams([("a", 1.0)]), "Dag.streams: must be a mapping of streams"),
+        (lambda: Dag.from_streams([("a", 1.0)]), "Dag.streams: must map each stream to its events"),
         (lambda: Dag.from_streams({"0": ["a"]}), "stream '0': must be a pair that begins with a"),
         (
             lambda: Dag.from_streams({"0": [("a", 1.0)], "1": [("a", 1.0)]}),

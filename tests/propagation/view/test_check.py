@@ -101,7 +101,7 @@ def test_a_summary_says_what_holds_instead():
     )
     assert "chosen on these same totals" in text
     assert "few-clusters: an interval from few clusters" in text
-    assert "2 runs were not evaluated." in text
+    assert "Runs not evaluated: 2." in text
     assert "| independent (main) | 50 \\[30, 70\\] |" in text
     assert "| too narrow |" in text
     assert len(text.splitlines()) < 60

@@ -236,7 +236,7 @@ def test_one_bad_row_is_named(tools: pl.DataFrame) -> None:
         audit(bad.lazy())
     with pytest.raises(InputError, match="no column 'devise'"):
         audit(tools.lazy(), by=["devise"])
-    with pytest.raises(InputError, match="single pairs, but these stay in Polars"):
+    with pytest.raises(InputError, match=r"single pairs, but these pairs stay in Polars\."):
         audit(tools.lazy(), method="bootstrap-t")
 
 

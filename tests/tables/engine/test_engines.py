@@ -126,7 +126,7 @@ def test_too_many_clusters_have_no_histogram_each(
     found = summarize(table.lazy(), figures="median_ape_approx", by="device", cluster="run")
     figure = found.rows[0].figures["median_ape_approx"]
     assert figure.low is None
-    assert "too many clusters for one histogram each" in figure.method
+    assert "too many clusters to keep a histogram for each" in figure.method
 
 
 @pytest.mark.parametrize("engine", ENGINES)

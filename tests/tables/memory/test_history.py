@@ -373,7 +373,7 @@ def test_repeats_are_rows_that_differ_in_a_value_or_a_number() -> None:
         ({"measured": [1.0, 0.0, 1.0, -2.0]}, "measured must be positive and finite, got 0.0 in r"),
         (
             {"measured": [1.0, -1.0, 1.0, 1.0]},
-            "got -1.0 in row 2. Errors are ratios here: fix the value, or",
+            r"got -1\.0 in row 2\. Errors are computed as ratios: fix the value, or",
         ),
         ({"measured": [1.0, 1.0, float("inf"), 1.0]}, "positive and finite, got inf in row 3"),
         ({"measured": ["1", "x", "1", "1"]}, "measured must be a number, got 'x' in row 2"),

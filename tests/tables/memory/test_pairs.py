@@ -49,7 +49,7 @@ def test_as_pairs_returns_float_arrays() -> None:
         ([np.nan], [1.0], "predicted must be finite, got nan in row 1"),
         ([1.0], [np.inf], "measured must be finite, got inf in row 1"),
         ([1.0, 1.0], [1.0, -2.0], "measured must be positive, got -2.0 in row 2"),
-        ([1.0], [0.0], 'zeros="exclude" .--zeros exclude; the result counts them'),
+        ([1.0], [0.0], 'zeros="exclude" .--zeros exclude; the result gives their number'),
     ],
 )
 def test_as_pairs_says_what_is_wrong(predicted: object, measured: object, message: str) -> None:
@@ -80,7 +80,9 @@ LATE = pl.Series([5_000_000, 1, 2]).cast(pl.Date)  # the first is in the year 15
 def test_a_column_that_cannot_be_a_key_is_left_out_and_named(
     table: Callable[[pl.DataFrame], Any], values: pl.Series, reason: str
 ) -> None:
-    with pytest.warns(LeftOutWarning, match="left out, because it cannot be a key: " + reason):
+    with pytest.warns(
+        LeftOutWarning, match="columns left out, because they cannot be keys: " + reason
+    ):
         made = table(pl.DataFrame(GOOD).with_columns(c=values, later=pl.lit("x")))
     assert {"device", "later"} <= set(made.keys)
     assert "c" not in made.keys
@@ -94,10 +96,12 @@ def test_a_column_that_cannot_be_a_key_is_left_out_and_named(
 
 
 def test_a_table_is_audited_without_its_lists() -> None:
-    with pytest.warns(LeftOutWarning, match=r"^t\.csv: left out"):
+    with pytest.warns(LeftOutWarning, match=r"^t\.csv: columns left out"):
         pairs = Pairs({**GOOD, "c": [[1], [2], [3]]}, source="t.csv")
     assert audit(pairs, claims=[]).overall[0].n == 3
-    with pytest.raises(InputError, match="cannot group by 'c'.*Give each part a column of its own"):
+    with pytest.raises(
+        InputError, match="cannot group by 'c'.*Put each element in a column of its own"
+    ):
         summarize(pairs, cluster="c")
 
 
@@ -347,7 +351,7 @@ def test_no_unit_in_a_column_is_no_unit(unit: object) -> None:
 
 @pytest.mark.parametrize("status", ["passed", True])
 def test_only_failures_say_which_status_was_read_as_one(status: object) -> None:
-    with pytest.raises(InputError, match=f"rows 1, 2, 3 with status '{status}', while ok, success"):
+    with pytest.raises(InputError, match=f"rows 1, 2, 3 with status '{status}'; only ok, success"):
         Pairs({**GOOD, "status": [status] * 3})
 
 

@@ -132,7 +132,7 @@ def test_an_order_is_taken_as_given():
     found = order(["b", "a"], given=["a", "x", "b"], released=["2025-01-01", "2025-02-01"])
     assert (found.names, found.by) == (("a", "b"), "order")
     assert found.notes == (
-        "1 versions of the given order were never validated and are left out",
+        "1 version was named in the given order but never validated: left out",
         "the given order differs from the release dates: b (2025-01-01) was "
         "released before a (2025-02-01)",
     )
@@ -141,14 +141,18 @@ def test_an_order_is_taken_as_given():
 @pytest.mark.parametrize(
     ("names", "options", "message"),
     [
-        (["a", "b"], {"given": ["a"]}, "h.csv: order lacks 1 of 2 versions: b. Name all of them"),
+        (
+            ["a", "b"],
+            {"given": ["a"]},
+            r"h\.csv: order lacks 1 of 2 versions: b\. Name all versions",
+        ),
         (["a", "b"], {"given": ["a", "b", "a"]}, "order names 'a' twice"),
         (
             ["a", "b", "c", "d"],
             {"first": ["2025-01-01", "", "", ""]},
-            r"cannot be ordered: no release date: a, b, c \(and 1 more\); "
-            r"not a version number: a, b, c \(and 1 more\); no date of validation: b, c, d. "
-            r"Name them, oldest first, with order=\[...\] \(--order A,B,C\),",
+            r"cannot be ordered: no release date: a, b, c \(and 1 more\); not a version number: "
+            r"a, b, c \(and 1 more\); no date of validation: b, c, d\. List the versions, oldest "
+            r"first, with order=\[\.\.\.\] \(--order A,B,C\),",
         ),
         (
             ["a", "b", "c"],

@@ -193,7 +193,7 @@ def diagnose(
     if divergences:
         problems.append(f"{divergences} of {chains * draws} draws diverged")
     if not bfmi > _LEAST_BFMI:
-        problems.append(f"BFMI {bfmi:.2f} in a chain (should be at least {_LEAST_BFMI})")
+        problems.append(f"BFMI {bfmi:.2f} in a chain (should be above {_LEAST_BFMI})")
     return Diagnostics(
         max_rhat=max(figures["R-hat"].values()),
         min_ess_bulk=min(figures["bulk ESS"].values()),
@@ -235,8 +235,8 @@ def enforce(diagnostics: Diagnostics, check: Check) -> None:
     message = (
         f"the posterior was not sampled well: {'; '.join(diagnostics.problems)}. Increase "
         f"draws and tune (now {diagnostics.chains} chains of {diagnostics.draws} draws), then "
-        'target_accept. If that does not help, drop redundant features. check="warn" or "ignore" '
-        "accepts the draws."
+        'target_accept. If that does not help, drop redundant features. With check="warn" or '
+        '"ignore", the draws are used as they are.'
     )
     if check == "raise":
         raise SamplingError(message)

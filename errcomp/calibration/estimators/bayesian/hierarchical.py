@@ -133,7 +133,9 @@ def checked_draws(draws: Mapping[str, Any], sizes: Mapping[str, int]) -> dict[st
             )
         most = _LARGEST_LOG if name == "device_launch" else _LARGEST
         if not (np.abs(values) < most).all():
-            raise InputError(f"{name} must be finite and below {most:g}. Fit the model again.")
+            raise InputError(
+                f"{name} must be finite, from {-most:g} to {most:g}. Fit the model again."
+            )
     for name in ("sigma", "nu"):
         if not (arrays[name] > 0).all():
             raise InputError(f"{name} must be above 0, got {arrays[name].min()}. Fit again.")
@@ -563,8 +565,8 @@ def _checked_floors(
     missing = [name for name in devices if name not in given]
     if missing:
         raise InputError(
-            f"floor_us lacks {describe_names(missing)}. Give the launch floor of every device in "
-            "the fit."
+            f"floor_us lacks {describe_names(missing)}. Give the launch floor (the time of the "
+            "shortest kernels, in µs) of every device in the fit."
         )
     for name, floor in given.items():
         if not isinstance(floor, Real) or not 0 < floor < np.inf:

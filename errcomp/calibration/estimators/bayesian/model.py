@@ -131,7 +131,10 @@ def assign_columns(
     labels = [str(name) for name in (range(x.shape[1]) if names is None else names)]
     twice = sorted({label for label in labels if labels.count(label) > 1})
     if twice:
-        raise InputError(f"X has two columns named {describe_names(twice)}. Rename one.")
+        raise InputError(
+            f"the columns of X need different names, got more than one column named "
+            f"{describe_names(twice)}. Rename these columns."
+        )
     costs = _positions(launch, "launch", x.shape[1], names)
     at = _positions([] if offset is None else [offset], "offset", x.shape[1], names)
     varied = _positions(varying, "varying", x.shape[1], names)
@@ -139,15 +142,15 @@ def assign_columns(
     if len({*taken, *varied}) < len(taken) + len(varied):
         raise InputError(
             f"launch={launch!r}, offset={offset!r} and varying={varying!r} name a column twice. "
-            "A column has one role: a varying column is neither a cost nor the offset."
+            "A column can have only one of these roles."
         )
     others = [column for column in range(x.shape[1]) if column not in taken]
     # NaN does not count as constant: splitting the columns refuses it by name.
     constant = [c for c in others if x[:, c].std() <= _CONSTANT * np.abs(x[:, c]).max()]
     idle = [c for c in costs if not x[:, c].any()]
     caveats = {
-        "dropped, because all runs have the same value": constant,
-        "0 in all runs, so the prior alone determines the cost": idle,
+        "features dropped, because all runs have the same value": constant,
+        "launch costs that only the prior determines, because all runs have the value 0": idle,
     }
     linear = tuple(column for column in others if column not in constant)
     center, scale = x[:, linear].mean(axis=0), x[:, linear].std(axis=0)
@@ -225,8 +228,8 @@ PRIORS = {
         "Normal",
         (1.0, 1.5),
         "1",
-        "1: a run hides each launch once, and its start costs one launch; more in training, below "
-        "0 on CPUs",
+        "near 1: a run hides each launch once, and starting the run costs one launch; higher in "
+        "training, negative on CPUs",
     ),
     "offset": Prior("Normal", (1.0, 0.2), "1", "1: the correction is right"),
     "device_sd": Prior(
@@ -246,7 +249,10 @@ PRIORS = {
         "one standard deviation of a feature changes the time by a few per cent",
     ),
     "slope_sd": Prior(
-        "HalfNormal", (0.03,), "ln", "a slope differs between devices by less than its own size"
+        "HalfNormal",
+        (0.03,),
+        "ln",
+        "the effect of a feature varies between devices by less than the effect itself",
     ),
     "sigma": Prior("LogNormal", (-3.5, 0.7), "ln", "runs scatter by 1 to 12 % (95 %), median 3 %"),
     "nu_above": Prior(

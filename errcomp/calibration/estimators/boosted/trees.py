@@ -175,7 +175,7 @@ class Forest:
                     f"dimension, got {str(array)[:60]}. Fit the model again."
                 )
         if not is_number(base):
-            raise InputError(f"base of the trees must be a number, got {str(base)[:60]}.")
+            raise InputError(f"the base value of the trees must be a number, got {str(base)[:60]}.")
         forest = cls(float(base), **{name: arrays[name] for name in _TYPES})
         forest.check(features)
         return forest
@@ -200,7 +200,7 @@ class Forest:
             outside = np.where(leaf, child != -1, (child <= at) | (child >= end))
             if outside.any():
                 raise damaged(
-                    "must list the children of a node, if any, after it in the same tree",
+                    "must list the children of a node after this node, in the same tree",
                     f", wrong in {describe_rows(np.flatnonzero(outside).tolist(), word='node')}",
                 )
         if ((self.feature < 0) | (self.feature >= max(features, 1))).any():
@@ -366,7 +366,7 @@ class TreeModel:
         if offset is not None and (type(offset) is not int or not 0 <= offset < features):
             raise damaged(f"must have an offset among {features} columns, got {str(offset)[:40]}")
         if not isinstance(bases, dict) or not isinstance(spreads, dict):
-            raise damaged("must come with bases and spreads")
+            raise damaged("must come with base values and spreads")
         forests = {}
         for name in ("location", "log_scale"):
             start = f"{name}."

@@ -86,7 +86,8 @@ class Report:
             lines += _listed("pairs without operators", self.without_operators[tool])
         lines += _listed("pairs without measured operators", self.without_measured_operators, "")
         lines += _listed("files ignored", self.ignored, "")
-        lines.append(f"{len(self.failed_checks)} failed checks")
+        failed = len(self.failed_checks)
+        lines.append(f"{failed} failed check{'' if failed == 1 else 's'}")
         lines += [f"  {f.where}: {f.check}: {f.detail}" for f in self.failed_checks]
         return "\n".join(lines)
 
@@ -198,8 +199,8 @@ def find_root(path: Path) -> Path:
     if not path.exists():
         raise InputError(f"{path}: no such folder. Give the root of the NeuSight artifact.")
     raise InputError(
-        f"{path}: not the NeuSight artifact: neither it nor its scripts/asplos/ holds label/ "
-        "and results/prediction/. Give the root of the artifact."
+        f"{path}: not the NeuSight artifact: neither this folder nor its scripts/asplos/ holds "
+        "label/ and results/prediction/. Give the root of the artifact."
     )
 
 
@@ -212,7 +213,7 @@ def device_of(root: Path, folder: str) -> Device:
         vendor = {"NVIDIA": "NVIDIA", "Tesla": "NVIDIA", "AMD": "AMD"}.get(folder.split("_")[0])
         return Device(folder, vendor, None)
     raise InputError(
-        f"{root}: unknown device {folder!r}: it is not in {configs.relative_to(root)}/ and not one "
+        f"{root}: unknown device {folder!r}: it is neither in {configs.relative_to(root)}/ nor one "
         f"of {', '.join(sorted(DEVICES))}. Rename the folder, or add its device file."
     )
 
@@ -231,9 +232,8 @@ def parse_stem(device_name: str, stem: str) -> Configuration | None:
     if _ONE_NAME.fullmatch(stem) is None:
         raise InputError(
             f"{device_name}/{stem}: sequence length and batch must be integers from 1 to 999999999 "
-            "without leading zeros; an option must not be 'base', nor have a number that "
-            "begins with 0. "
-            "Rename the file, or remove it."
+            "without leading zeros; an option must not be 'base' or contain a number that begins "
+            "with 0. Rename the file, or remove it."
         )
     return Configuration(
         device_name,
@@ -261,7 +261,7 @@ def read_total(path: Path) -> dict[str, float]:
     wanted = ("num_layer", "e2e_latency", "fw_latency", "bwall_latency")
     missing = [key for key in wanted if not isinstance(values, dict) or key not in values]
     if missing:
-        raise InputError(f"{path}: missing {', '.join(missing)}: not a file of the artifact")
+        raise InputError(f"{path}: not a file of the artifact: it lacks {', '.join(missing)}")
     # Some labels lack their number of layers (null or 0); predictions have it.
     if values["num_layer"] is None:
         values["num_layer"] = 0

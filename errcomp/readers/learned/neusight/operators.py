@@ -88,7 +88,7 @@ class OperatorTable:
             self.missing.setdefault(tool, []).append(configuration.run)
             return facts
         if not agree(total.total, row["predicted"]):
-            detail = f"{total.total!r} and {row['predicted']!r} ms ({total.rule})"
+            detail = f"sum {total.total!r} ms, prediction {row['predicted']!r} ms ({total.rule})"
             self._fail(where, "predicted operators sum to the prediction", detail)
         partners = self._partners(where, operators, measured)
         self._append(configuration.run, row, operators, counts, partners)
@@ -350,7 +350,7 @@ def _communication(
         return "sum + exposed all-reduce", _exposed(operators, counts)
     if variant == "pp4_1" and kinds == {"sendrecv"} and len(transfers) == 1:
         return "sum + 11 transfers", PIPELINE_TRANSFERS * transfers[0][0].forward
-    raise InputError(f"no rule is known for the communication of {variant!r}")
+    raise InputError(f"errcomp has no rule for the communication of the variant {variant!r}")
 
 
 def _exposed(operators: Sequence[Operator], counts: Sequence[int]) -> float:

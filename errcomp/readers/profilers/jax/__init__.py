@@ -57,12 +57,12 @@ def read_planes(source: Source, decode: Callable[[], Planes]) -> Rows:
             notes += ["The operations ran on the CPU: several threads may share an operation."]
     except ValueError as error:
         raise source.error(
-            f"not a trace of XLA ({error}). It may be incomplete: copy it again."
+            f"not a trace of XLA ({error}). The file may be incomplete: copy it again."
         ) from None
     if not frames:
         raise source.error(
-            "no operation of a device or of XLA. Trace a program that computes, and wait "
-            "for it (block_until_ready) before the trace ends."
+            "the trace has no operation of a device or of XLA. Trace a program that computes, and "
+            "wait for its results (block_until_ready) before the trace ends."
         )
     rows = pl.concat(frames, how="diagonal_relaxed")
     return Rows(rows, dropped={"operations that contain other operations": inner}, notes=notes)
@@ -333,8 +333,8 @@ def _planes(source: Source) -> tuple[list[Plane], list[str]]:
     notes = []
     if number >= _MOST_EVENTS:
         notes.append(
-            f"{number} events: the profiler drops events above a million. The file xplane.pb has "
-            "all events."
+            f"The trace has {number:,} events: the profiler drops events above a million. The file "
+            "xplane.pb has all events."
         )
     return planes, notes
 
@@ -437,7 +437,7 @@ def read_trace(source: Source) -> Rows:
     beside = next(source.path.parent.glob("*.xplane.pb"), None)
     if beside is not None:
         raise source.error(
-            f"it repeats the events of {beside.name} in the same folder. Give that file."
+            f"the file repeats the events of {beside.name} in the same folder. Give {beside.name}."
         )
     return read_planes(source, lambda: _planes(source))
 

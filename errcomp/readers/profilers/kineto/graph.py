@@ -29,9 +29,10 @@ _WAIT_EVENT = "Stream Wait Event"
 _WHOLE_DEVICE = ("DeviceSynchronize", "CtxSynchronize", "Context Sync")
 _NOTE = (
     "Measured durations. A kernel waits for the previous kernel on its stream, for its launch, and "
-    "for events of other streams if the trace names them (cuda_sync). The host launches in the "
-    "order of each thread, and waits where it synchronised. Any other time before a kernel started "
-    "is a fixed delay, so that the graph with measured durations takes as long as the trace."
+    "for events of other streams if the trace names them (cuda_sync). The host launches kernels "
+    "in the order of each thread, and waits where it synchronised. Any other time before a kernel "
+    "started is a fixed delay, so that the graph with measured durations takes as long as the "
+    "trace."
 )
 
 

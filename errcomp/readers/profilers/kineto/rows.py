@@ -207,11 +207,11 @@ def _devices(
 def _step_notes(steps: Sequence[tuple[str, float, float]], step: NDArray[np.int64]) -> list[str]:
     if not steps:
         return [
-            "the trace has no steps (profiler.step()): it is one run, from the first event to the "
-            "end of the last."
+            "the trace has no steps (profiler.step()), so it is read as one run, from the first "
+            "event to the end of the last."
         ]
     outside = int((step < 0).sum())
-    return [f"{outside} kernels were launched outside the steps."] if outside else []
+    return [f"kernels launched outside the steps: {outside}."] if outside else []
 
 
 def _classified(names: list[str], codes: NDArray[Any]) -> tuple[list[str], NDArray[np.int64]]:

@@ -79,7 +79,7 @@ _tool = ToolFormats("Nsight Systems", gives="measurements", reference="hardware"
     is_export,
     sample="2023.1 and 2025.5",
     limits="The kernels of a CUDA graph form one row, unless the graph was traced by node. "
-    "Runs are the outermost NVTX ranges; without NVTX there are none.",
+    "Runs are the outermost NVTX ranges; without NVTX there are no runs.",
 )
 def read_export(source: Source) -> Rows:
     """Read kernels, memory copies and sets, and graphs, with the NVTX ranges of their launch."""
@@ -119,8 +119,8 @@ def read_export(source: Source) -> Rows:
             work, runs = _with_ranges(work, launches, ranges)
     if runs:
         notes.append(
-            "Runs are the outermost NVTX ranges. Their time is from the start of their first GPU "
-            "work to the end of the last; the host time is the duration of the range."
+            "Runs are the outermost NVTX ranges. The time of a run is from the start of its first "
+            "GPU work to the end of its last; its host time is the duration of the range."
         )
     rows = _kernel_rows(work, common)
     if runs:
@@ -152,8 +152,8 @@ def _work(
         missing = [name for name in ("start", "end", "deviceId", "streamId") if name not in columns]
         if missing:
             raise source.error(
-                f"table {_ACTIVITY}{kind} has no column {', '.join(missing)}. It may come from an "
-                "unsupported version of nsys: export it with a newer one."
+                f"table {_ACTIVITY}{kind} has no column {', '.join(missing)}. The file may come "
+                "from an unsupported version of nsys: export it with a newer version."
             )
         frame = whole_numbers(columns, rows)
         texts = pl.Series("kernel", _texts(kind, columns, rows, names, copies), dtype=pl.String)
@@ -165,7 +165,8 @@ def _work(
         frames.append(frame.with_columns(texts, kernel_class=classes))
     if not frames:
         raise source.error(
-            "no table of kernels or copies (CUPTI_ACTIVITY_KIND_KERNEL). Profile with --trace cuda."
+            "the file has no table of kernels or copies (CUPTI_ACTIVITY_KIND_KERNEL). Profile with "
+            "--trace cuda."
         )
     return pl.concat(frames, how="diagonal_relaxed")
 
@@ -388,7 +389,7 @@ def is_lines(source: Source) -> bool:
     "JSON export, one event per line (nsys export --type jsonlines)",
     "kernel: time (ns)",
     is_lines,
-    limits="NVTX ranges and calls of the host are left out; the SQLite export has them.",
+    limits="NVTX ranges and calls on the host are left out; the SQLite export has them.",
 )
 def read_lines(source: Source) -> Rows:
     """Read kernels, memory copies and memory sets."""
@@ -528,14 +529,14 @@ _tool.knows(
     "nsys-host-stats",
     "tables of nsys stats about the host: cuda_api_sum, osrt_sum, nvtx_sum, …",
     lambda source: _nsys_stats.kind_of(source) == "other",
-    "Holds times of calls on the host, but not of kernels. Give cuda_gpu_trace or "
+    "The file holds times of calls on the host, but not of kernels. Give cuda_gpu_trace or "
     "cuda_gpu_kern_sum.",
 )
 _tool.knows(
     "nsys-wrapper",
     "kernel_list.csv, meta.json or invocation.txt of a script around nsys and ncu",
     _recognise_wrapper,
-    "This file, written by a script, repeats the profiler's own files. Give those.",
+    "A script wrote this file, which repeats the profiler's own files. Give the profiler's files.",
     sample="2026",
 )
 

@@ -102,12 +102,12 @@ def read_tables(source: Source) -> Rows:
     if left_out := sum(header.kind != kind for _, header in headers):
         why = " or summarise the trace" if kind == "trace" else ""
         notes.append(
-            f"{left_out} of {len(headers)} tables are left out: they are about the host{why}"
+            f"Tables that are about the host{why} are left out: {left_out} of {len(headers)}."
         )
     if chosen < variants:
         notes.append(
             "Tables that list the same work as others are left out: "
-            f"{', '.join(sorted(variants - chosen))}"
+            f"{', '.join(sorted(variants - chosen))}."
         )
     frames = []
     host = 0

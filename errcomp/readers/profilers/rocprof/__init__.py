@@ -131,7 +131,7 @@ _tool = ToolFormats(
     "rocprof",
     gives="measurements",
     reference="hardware",
-    limits="Calls of the host, counters and samples are left out.",
+    limits="Calls on the host, counters and samples are left out.",
 )
 
 
@@ -303,8 +303,9 @@ def _dispatches(source: Source, database: sqlite3.Connection, suffix: str) -> pl
     columns, rows = select(database, _DISPATCH + suffix, _OF_DISPATCH + _AXES)
     if not {*_TIMES, "kernel_id"} <= set(columns):
         raise source.error(
-            f"table {_DISPATCH}{suffix} has no start, end and kernel_id. It may come from an "
-            "unsupported version of rocprofv3: convert it to CSV with rocpd."
+            f"table {_DISPATCH}{suffix} lacks at least one of the columns start, end and "
+            "kernel_id. The file may come from an unsupported version of rocprofv3: convert it to "
+            "CSV with rocpd."
         )
     frame = whole_numbers(columns, rows)
     names = _texts(database, f"rocpd_info_kernel_symbol{suffix}", ("display_name", "kernel_name"))
@@ -396,7 +397,7 @@ _MARKERS = frozenset(("Barrier", "Marker", "Task", "UserMarker"))
     "*.rpd of rocmProfileData",
     "kernel: time (ns)",
     lambda source: (tables_in(source) or set()) >= _TABLES,
-    limits="Calls of the host are left out.",
+    limits="Calls on the host are left out.",
 )
 def read_rpd(source: Source) -> Rows:
     """Read the kernels and copies of a database."""
@@ -407,8 +408,8 @@ def read_rpd(source: Source) -> Rows:
         names, texts = select(database, "rocpd_string", ("id", "string"))
     if not {*_TIMES, "description_id", "opType_id"} <= set(columns) or len(names) < 2:
         raise source.error(
-            "its tables rocpd_op and rocpd_string lack the columns of rocmProfileData. Convert "
-            "it with rpd2tracing."
+            "its tables rocpd_op and rocpd_string lack columns that rocmProfileData writes. "
+            "Convert it with rpd2tracing."
         )
     known = {number: text for number, text in texts if isinstance(text, str)}
     frame = whole_numbers(columns, rows)
@@ -442,26 +443,26 @@ _tool.reads(
     "results.json of rocprof 1.x (Chrome trace)",
     "kernel: time (ns)",
     of_json.is_chrome,
-    limits="Calls of the host are left out.",
+    limits="Calls on the host are left out.",
 )(of_json.read_chrome)
 _tool.knows(
     "rocprof-counters",
     "results.csv without times, counter_collection.csv without times",
     _is_counters,
-    "Holds counters of kernels, but no times. Profile with --timestamp on (rocprof), or give "
-    "the kernel trace (rocprofv3 --kernel-trace).",
+    "The file holds counters of kernels, but no times. Profile with --timestamp on (rocprof), or "
+    "give the kernel trace (rocprofv3 --kernel-trace).",
 )
 _tool.knows(
     "rocprof-host",
     "hip_stats.csv, hsa_stats.csv, domain_stats.csv, hip_api_trace.csv, …",
     _is_host,
-    "Holds times of calls on the host, but not of kernels. Give the kernel trace.",
+    "The file holds times of calls on the host, but not of kernels. Give the kernel trace.",
 )
 _tool.knows(
     "rocprof-agents",
     "agent_info.csv of rocprofv3",
     ("Node_Id", "Agent_Type", "Cu_Count", "Product_Name"),
-    "Lists the devices.",
+    "The file lists the devices.",
     part_of="rocprof-trace",
 )
 

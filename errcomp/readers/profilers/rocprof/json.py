@@ -90,7 +90,7 @@ def _records(source: Source, given: msgspec.Raw) -> list[_Record]:
         raise source.error(f"{error}. Copy the file again.") from None
     except msgspec.ValidationError as error:
         raise source.error(
-            f"not in the form that rocprofv3 writes ({error}). Copy it again."
+            f"not in the form that rocprofv3 writes ({error}). Copy the file again."
         ) from None
     return records
 
@@ -245,10 +245,10 @@ def read_chrome(source: Source) -> Rows:
         )
     if not rows:
         raise source.error(
-            f"no kernel ({host} calls of the host, {bad} events without times). Profile with "
-            "--hip-trace or --hsa-trace, and with --timestamp on."
+            f"the file lists no kernel ({host} calls on the host, {bad} events without times). "
+            "Profile with --hip-trace or --hsa-trace, and with --timestamp on."
         )
-    counted = (("calls of the host", host), ("events without times", bad))
+    counted = (("calls on the host", host), ("events without times", bad))
     return Rows(rows, dropped=[Dropped(why, n) for why, n in counted if n])
 
 
