@@ -5,6 +5,7 @@ Every message says what is wrong, where (the first three rows), the value found 
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
@@ -232,6 +233,26 @@ def did_you_mean(wanted: str, names: Iterable[str]) -> str:
         return ""
     case = "Names are case-sensitive. " if near.casefold() == wanted.casefold() else ""
     return f"Did you mean {near!r}? {case}"
+
+
+def warn_caller(message: str, category: type[Warning]) -> None:
+    """Warn at the line of the user's code, however deep in errcomp the reason lies.
+
+    Examples
+    --------
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warn_caller("a guess", GuessedWarning)
+    >>> len(caught)
+    1
+    """
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and _is_own(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_own(module: str) -> bool:
+    return module.partition(".")[0] == "errcomp"
 
 
 def renamed(**today: str) -> Callable[[Callable[P, R]], Callable[P, R]]:

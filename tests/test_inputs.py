@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -120,6 +121,29 @@ def test_unit_and_zeros_are_passed_on(table: Path) -> None:
             ec.summarize(made, **NAMED)
     assert pairs_from(table, **NAMED, unit="us").unit == "us"
     assert pairs_in_memory(zero, **NAMED, unit="us", zeros="exclude").n == 11
+
+
+def test_missing_is_passed_on(table: Path) -> None:
+    table.write_text(table.read_text().replace("110.0", ""))
+    for made in (table, pl.read_csv(table), pl.scan_csv(table)):
+        for function in (
+            ec.audit,
+            ec.summarize,
+            ec.error_drivers,
+            partial(ec.search_claim, figures={"MAPE": "5 %"}),
+        ):
+            with pytest.raises(InputError, match="predicted"):
+                function(made, **NAMED)
+            function(made, **NAMED, missing="exclude")
+    result = ec.audit(table, **NAMED, missing="exclude")
+    assert [d.n for d in result.dropped] == [1]
+
+
+def test_a_guess_is_told_at_the_line_that_called(table: Path) -> None:
+    for made in (RESULTS, table):
+        with pytest.warns(GuessedWarning) as caught:
+            ec.audit(made)
+        assert {warning.filename for warning in caught} == {__file__}
 
 
 def test_a_folder_of_parquet_stays_there(table: Path) -> None:

@@ -40,7 +40,7 @@ from errcomp.tables.columns import with_roles
 
 if TYPE_CHECKING:
     from errcomp.report.model import Report
-    from errcomp.tables import Zeros
+    from errcomp.tables import Missing, Zeros
     from errcomp.tables.engine.pairs import PairRows, PairTotals
 
     AuditPairs = Pairs | PairTotals
@@ -341,6 +341,17 @@ class Audit(Shown, Document):
         """Number of claims that `joint_level` allows for; a group of all pairs adds none."""
         return round((1 - self.level) / (1 - self.joint_level))
 
+    def rows_document(self) -> dict[str, Any]:
+        """Return the groups and then the tools, without groups only the tools.
+
+        >>> import errcomp as ec
+        >>> rows = ec.audit(ec.datasets.load("neusight")).rows_document()["rows"]
+        >>> rows[0]["device"], rows[0]["n"], rows[-1]["n"]
+        ('A100-40G', 16, 146)
+        """
+        rows = (*(self.rows if self.by else ()), *self.overall)
+        return {"rows": [row.to_dict() for row in rows]}
+
     def view(self, pairs: Pairs | None = None) -> Report:
         """Return the report of the audit; figures of single pairs need ``pairs``.
 
@@ -361,6 +372,7 @@ def audit(
     measured: str | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
+    missing: Missing = "raise",
     by: str | Sequence[str] = USUAL_KEYS,
     tool: str | None = None,
     claims: str | Claim | Sequence[str | Claim] | None = None,
@@ -385,7 +397,7 @@ def audit(
         Predictions and measurements. With a column ``tool``, every tool is audited on its own.
         Rows of a Polars LazyFrame, a DuckDB relation, a Dask or a Spark dataframe, and those that
         `errcomp.scan` leaves in their files, are not fetched; only sums over them are.
-    predicted, measured, unit, zeros
+    predicted, measured, unit, zeros, missing
         How to read the table: see `errcomp.datasets.inputs.pairs_from`.
     by : str or sequence of str
         Keys to group by; by default device and mode if the table has them, ``()`` for none.
@@ -428,7 +440,9 @@ def audit(
     [('A', 0.1), ('B', 0.05)]
     """
     check_options(["mape"], level=level, method=method, resamples=resamples, seed=seed)
-    rows = pairs_from(pairs, predicted=predicted, measured=measured, unit=unit, zeros=zeros)
+    rows = pairs_from(
+        pairs, predicted=predicted, measured=measured, unit=unit, zeros=zeros, missing=missing
+    )
     claims = _claims(claims)
     clusters = cluster_keys(cluster, rows.keys)
     usual = by is USUAL_KEYS

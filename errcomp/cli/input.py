@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+import sys
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, TypeVar
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from errcomp.cli.streams import tell
 from errcomp.errors import InputError, did_you_mean
+from errcomp.system.limits import current, how_to_raise
 
 if TYPE_CHECKING:
     from errcomp.tables import History, Kernels, Pairs
@@ -22,20 +27,23 @@ if TYPE_CHECKING:
 
 #: Help of --seed where intervals are resampled.
 SEED_HELP = "seed of the random resampling for intervals (default: 0)"
+#: Name of standard input in messages, and bytes that are copied at once.
+_STDIN, _BLOCK = "standard input", 1 << 20
 #: Number of files in a folder that suggestions of near names consider.
 _FILES_LOOKED_AT = 1000
 
 
 def add_table_arguments(parser: argparse.ArgumentParser, *, at_scale: bool = False) -> None:
     """Add TABLE and how to read it; at scale it may be larger than memory."""
-    files = "folder or quoted pattern of Parquet files, " if at_scale else ""
+    files = "Parquet files larger than memory, " if at_scale else ""
     parser.add_argument(
         "table",
         nargs="?",
         default="neusight",
         metavar="TABLE",
-        help=f"file of pairs (CSV, Parquet, JSON, JSON lines), {files}output of a tool (see: "
-        "errcomp readers), or name of a built-in table (default: neusight)",
+        help=f"file of pairs (CSV, Parquet, JSON, JSON lines), folder or quoted pattern of such "
+        f"files, {files}output of a tool (see: errcomp readers), - for standard input, or name of "
+        "a built-in table (default: neusight)",
     )
     group = parser.add_argument_group("reading the table")
     group.add_argument("--predicted", metavar="COLUMN", help="column that holds the predictions")
@@ -48,6 +56,13 @@ def add_table_arguments(parser: argparse.ArgumentParser, *, at_scale: bool = Fal
         default="raise",
         help="what to do with measurements that are not positive: raise an error (default), "
         "or exclude and count them",
+    )
+    group.add_argument(
+        "--missing",
+        choices=("raise", "exclude"),
+        default="raise",
+        help="what to do with rows without a prediction or a measurement: raise an error "
+        "(default), or exclude and count them",
     )
     add_where(group)
 
@@ -131,7 +146,7 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
         "--series",
         metavar="KEYS",
         help="columns that together identify a series, e.g. model,shape (default: the column "
-        "named series, or else all columns that have no other meaning)",
+        "named series, or else all columns that errcomp uses for nothing else)",
     )
     group.add_argument("--unit", help="unit of all measurements, e.g. ms")
     group.add_argument(
@@ -185,8 +200,41 @@ def _at_most_one_a_core(text: str) -> int:
     return min(count(text), os.cpu_count() or 1)
 
 
+@contextmanager
+def _standard_input() -> Iterator[Path]:
+    """Yield a file with what standard input holds: readers look at a file more than once.
+
+    Messages and warnings name standard input instead of the file.
+    """
+    limit = current().most_unpacked(0)
+    with TemporaryDirectory(prefix="errcomp-") as folder:
+        path = Path(folder, "table")
+        with path.open("wb") as file:
+            while block := sys.stdin.buffer.read(_BLOCK):
+                if file.tell() + len(block) > limit:
+                    raise InputError(
+                        f"standard input has more than {limit / 1e9:g} GB. "
+                        f"{how_to_raise('unpacked', '8GB')}"
+                    )
+                file.write(block)
+        try:
+            with warnings.catch_warnings(record=True) as caught:
+                yield path
+        except InputError as error:
+            raise InputError(str(error).replace(str(path), _STDIN)) from None
+        finally:
+            for warning in caught:
+                text = str(warning.message).replace(str(path), _STDIN)
+                warnings.warn(text, warning.category, stacklevel=2)
+
+
 def load_table(args: argparse.Namespace) -> Pairs:
     """Read the table that the arguments name; report on stderr what an artifact lacks."""
+    if args.table == "-":
+        with _standard_input() as file:
+            piped = load_table(argparse.Namespace(**{**vars(args), "table": str(file)}))
+        piped.source = _STDIN
+        return piped
     from errcomp.tables.engine.scanning import parquet_files
 
     columns = _columns_of(args)
@@ -197,7 +245,7 @@ def load_table(args: argparse.Namespace) -> Pairs:
             "where they may not fit. Name one file; errcomp audit and errcomp metrics can read "
             "all of them."
         )
-    if path.exists():
+    if path.exists() or _is_pattern(path):
         return _pairs_in(path, columns, args)
     from errcomp import datasets
 
@@ -219,6 +267,12 @@ def load_table(args: argparse.Namespace) -> Pairs:
     return select(pairs, args.where)
 
 
+def _is_pattern(path: Path) -> bool:
+    from errcomp.readers.several import is_pattern
+
+    return is_pattern(path)
+
+
 def _pairs_in(path: Path, columns: dict[str, str], args: argparse.Namespace) -> Pairs:
     """Read a file or folder: a table of pairs, or the output of a tool."""
     from errcomp.readers.plain import read_pairs
@@ -226,12 +280,12 @@ def _pairs_in(path: Path, columns: dict[str, str], args: argparse.Namespace) -> 
 
     try:
         if not is_output(path, columns):
-            pairs = read_pairs(path, columns=columns or None, unit=args.unit, zeros=args.zeros)
+            pairs = read_pairs(path, columns=columns or None, unit=args.unit, **_of_rows(args))
             tell_notes(path)
             return select(pairs, args.where)
         from errcomp.readers import read
 
-        content = read(path, columns=columns or None, unit=args.unit, zeros=args.zeros)
+        content = read(path, columns=columns or None, unit=args.unit, **_of_rows(args))
     except InputError as error:
         if path.is_dir() and any(path.glob("*.parquet")):
             hint = f"To read only its Parquet files, quote a pattern: '{path / '*.parquet'}'"
@@ -244,6 +298,11 @@ def _pairs_in(path: Path, columns: dict[str, str], args: argparse.Namespace) -> 
     return select(content.pairs, args.where)
 
 
+def _of_rows(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what to do with rows that cannot be used."""
+    return {"zeros": args.zeros, "missing": args.missing}
+
+
 def load_pairs(args: argparse.Namespace) -> Pairs | PairRows:
     """Read the table that the arguments name, or leave it on disk if it is large."""
     if args.table.lower().endswith(".csv"):  # only Parquet is read in place
@@ -253,7 +312,7 @@ def load_pairs(args: argparse.Namespace) -> Pairs | PairRows:
     if not is_large(args.table):
         return load_table(args)
     columns = _columns_of(args) or None
-    rows = scan(args.table, columns=columns, unit=args.unit, zeros=args.zeros)
+    rows = scan(args.table, columns=columns, unit=args.unit, **_of_rows(args))
     return rows.where(parse_where(args.where)) if args.where else rows
 
 
@@ -318,11 +377,16 @@ def read_history(args: argparse.Namespace, name: str) -> History:
 
 def tell_notes(name: str | Path) -> None:
     """Print a note if a table, which was read just now, may have been cut off."""
-    from errcomp.readers.core.content import notes_on
-
     if Path(name).is_file():
-        for note in notes_on(Path(name)):
-            tell(f"note: {note}")
+        from errcomp.readers.core.content import notes_on
+
+        notes = notes_on(Path(name))
+    else:
+        from errcomp.readers.several import notes_on_table
+
+        notes = notes_on_table(name)
+    for note in notes:
+        tell(f"note: {note}")
 
 
 def _columns_of(args: argparse.Namespace) -> dict[str, str]:

@@ -12,7 +12,7 @@ from errcomp.tables import Pairs
 from errcomp.tables.table import Backend
 
 if TYPE_CHECKING:
-    from errcomp.tables import Zeros
+    from errcomp.tables import Missing, Zeros
     from errcomp.tables.engine.pairs import PairRows, PairTotals
 
 __all__ = ["pairs_from", "pairs_in_memory"]
@@ -25,6 +25,7 @@ def pairs_from(
     measured: str | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
+    missing: Missing = "raise",
 ) -> Pairs | PairRows | PairTotals:
     """Return the pairs of whatever a user calls a table.
 
@@ -40,6 +41,8 @@ def pairs_from(
         Unit of both, e.g. ``"ms"``.
     zeros : {"raise", "exclude"}
         What to do with measurements that are not positive.
+    missing : {"raise", "exclude"}
+        What to do with rows without a prediction or a measurement.
 
     Returns
     -------
@@ -65,11 +68,13 @@ def pairs_from(
     [11.0]
     """
     columns = _named(predicted, measured)
-    given = [*columns, *(["unit"] if unit else []), *(["zeros"] if zeros != "raise" else [])]
+    rows: dict[str, Any] = {"zeros": zeros, "missing": missing}
+    given = [*columns, *(["unit"] if unit else [])]
+    given += [name for name, value in rows.items() if value != "raise"]
     if isinstance(table, Pairs) and not given:
         return table
     if isinstance(table, str | os.PathLike):
-        return _at(os.fspath(table), columns, unit, zeros, given)
+        return _at(os.fspath(table), columns, unit, rows, given)
     from errcomp.tables.backends import Content, pairs_of, stays
 
     if isinstance(table, Backend | Content):
@@ -82,8 +87,8 @@ def pairs_from(
     if stays(table):
         from errcomp.tables.engine.pairs import PairRows
 
-        return PairRows(table, columns=columns, unit=unit, zeros=zeros)
-    return Pairs(table, columns=columns, unit=unit, zeros=zeros)
+        return PairRows(table, columns=columns, unit=unit, **rows)
+    return Pairs(table, columns=columns, unit=unit, **rows)
 
 
 def pairs_in_memory(
@@ -93,12 +98,13 @@ def pairs_in_memory(
     measured: str | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
+    missing: Missing = "raise",
 ) -> Pairs:
     """Return the pairs of whatever a user calls a table; rows of a lazy frame are collected.
 
     Parameters
     ----------
-    table, predicted, measured, unit, zeros
+    table, predicted, measured, unit, zeros, missing
         As in `pairs_from`.
 
     Raises
@@ -115,8 +121,11 @@ def pairs_in_memory(
     from errcomp.tables.backends import Content
 
     if not isinstance(table, str | os.PathLike | Backend | Content):
-        return Pairs(table, columns=_named(predicted, measured), unit=unit, zeros=zeros)
-    pairs = pairs_from(table, predicted=predicted, measured=measured, unit=unit, zeros=zeros)
+        columns = _named(predicted, measured)
+        return Pairs(table, columns=columns, unit=unit, zeros=zeros, missing=missing)
+    pairs = pairs_from(
+        table, predicted=predicted, measured=measured, unit=unit, zeros=zeros, missing=missing
+    )
     if not isinstance(pairs, Pairs):
         raise InputError(
             f"this needs every pair in memory, got {type(pairs).__name__}. Collect the rows first."
@@ -130,17 +139,18 @@ def _named(predicted: str | None, measured: str | None) -> dict[str, str]:
 
 
 def _at(
-    name: str, columns: dict[str, str], unit: str | None, zeros: Zeros, given: list[str]
+    name: str, columns: dict[str, str], unit: str | None, rows: dict[str, Any], given: list[str]
 ) -> Pairs | PairRows:
     """Return the pairs at a path, or of a built-in dataset."""
     from errcomp import datasets
     from errcomp.readers import read
+    from errcomp.readers.several import is_pattern
     from errcomp.tables.engine.scanning import is_large, scan
 
     if is_large(name):
-        return scan(name, columns=columns, unit=unit, zeros=zeros)
-    if Path(name).exists():
-        return read(name, columns=columns, unit=unit, zeros=zeros).pairs
+        return scan(name, columns=columns, unit=unit, **rows)
+    if Path(name).exists() or is_pattern(name):
+        return read(name, columns=columns, unit=unit, **rows).pairs
     if name not in datasets.names():
         raise _no_such_file(name)
     if given:

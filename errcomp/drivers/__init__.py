@@ -54,7 +54,7 @@ from errcomp.errors import InputError, MissingExtraError, describe_names
 from errcomp.metrics.intervals import check_options
 from errcomp.results import Caveat, Estimate, format_fraction, format_number
 from errcomp.stats.significance import benjamini_hochberg, holm
-from errcomp.tables import Pairs, Zeros
+from errcomp.tables import Missing, Pairs, Zeros
 
 __all__ = [
     "STATEMENTS",
@@ -458,6 +458,7 @@ def error_drivers(
     measured: str | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
+    missing: Missing = "raise",
     tool: str | None = None,
     factors: str | Sequence[str] | None = None,
     level: float = 0.95,
@@ -485,7 +486,7 @@ def error_drivers(
     pairs : path, dataframe, mapping of columns or Pairs
         Keys device, model, mode, batch, variant, vendor, in_training and devices are known; other
         labels with at most eight values are factors too. Predictions must be positive.
-    predicted, measured, unit, zeros
+    predicted, measured, unit, zeros, missing
         How to read the table: see `errcomp.datasets.inputs.pairs_from`.
     tool : str, optional
         The tool to explain; the subject of the table by default.
@@ -525,7 +526,9 @@ def error_drivers(
     """
     check_level(level)
     check_options(seed=seed)
-    pairs = pairs_in_memory(pairs, predicted=predicted, measured=measured, unit=unit, zeros=zeros)
+    pairs = pairs_in_memory(
+        pairs, predicted=predicted, measured=measured, unit=unit, zeros=zeros, missing=missing
+    )
     table = _table_of(pairs, tool, [factors] if isinstance(factors, str) else factors)
     rng = np.random.default_rng(seed)
     answers = (compare(table, asked, level=level, rng=rng) for asked in questions_for(table))

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errcomp.errors import InputError
@@ -14,7 +13,7 @@ from errcomp.readers.rows import is_output
 
 if TYPE_CHECKING:
     from errcomp.readers.core.output import Output
-    from errcomp.tables import Table, Zeros
+    from errcomp.tables import Missing, Table, Zeros
 
 __all__ = ["is_output", "read"]
 
@@ -25,6 +24,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
+    missing: Missing = "raise",
 ) -> Output:
     r"""Read a table of pairs, or the output of a tool or profiler.
 
@@ -34,7 +34,7 @@ def read(
         A CSV (also gzipped), Parquet, JSON or JSON lines file of pairs; or output in one of the
         formats that ``errcomp readers`` lists, recognised by its content: a file, a folder or an
         archive (zip, tar) of such files.
-    columns, unit, zeros
+    columns, unit, zeros, missing
         For files of pairs, see ``errcomp.readers.plain.read_pairs``.
 
     Returns
@@ -63,10 +63,10 @@ def read(
     from errcomp.readers.learned.neusight.files import is_artifact
 
     if not is_output(path, columns):
-        return _table(path, columns, unit, zeros)
+        return _table(path, columns, unit, zeros, missing)
     if columns or unit:
         raise InputError(
-            f"{path}: is the output of a tool, so its columns and unit are known. Leave out "
+            f"{path} is the output of a tool, so its columns and unit are known. Leave out "
             "columns= and unit=."
         )
     if is_artifact(path):
@@ -77,22 +77,26 @@ def read(
 
 
 def _table(
-    path: str | PathLike[str], columns: Mapping[str, str] | None, unit: str | None, zeros: Zeros
+    path: str | PathLike[str],
+    columns: Mapping[str, str] | None,
+    unit: str | None,
+    zeros: Zeros,
+    missing: Missing,
 ) -> Output:
     """Return a table of pairs, kernels or validations."""
-    from errcomp.readers.core.content import notes_on
     from errcomp.readers.core.output import Output
     from errcomp.readers.plain import read_pairs
+    from errcomp.readers.several import notes_on_table
     from errcomp.tables.frames import to_eager
 
-    pairs = read_pairs(path, columns=columns, unit=unit, zeros=zeros)
+    pairs = read_pairs(path, columns=columns, unit=unit, zeros=zeros, missing=missing)
     name = str(path)
     return Output(
         rows=to_eager(pairs.native).to_polars(),
         formats=("table",),
         files=(name,),
         dropped=pairs.dropped,
-        notes=notes_on(Path(path)),
+        notes=notes_on_table(path),
         tables={
             "pairs": lambda: pairs,
             "kernels": partial(_read_as, "kernels", name, columns, unit),

@@ -81,7 +81,7 @@ def read(
         return kernels.of_tool(tool)
     if columns or unit:
         raise InputError(
-            f"{path}: is the output of a tool, so its columns and unit are known. Leave out "
+            f"{path} is the output of a tool, so its columns and unit are known. Leave out "
             "columns= and unit=."
         )
     if not is_artifact(path):

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from errcomp.errors import InputError, describe_rows
 from errcomp.readers.core.content import FILE_FORMATS, Format, decode, detect, load_bytes
+from errcomp.readers.core.source import files_readable
 from errcomp.system.formulas import original, original_text
 from errcomp.system.limits import current, how_to_raise
 from errcomp.system.strict_json import doubles, loads
-from errcomp.tables import Pairs, Zeros
+from errcomp.tables import Missing, Pairs, Zeros
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -54,6 +55,7 @@ def read_pairs(
     columns: Mapping[str, str] | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
+    missing: Missing = "raise",
     format: Format | None = None,  # noqa: A002 - as in other readers
 ) -> Pairs:
     r"""Read predictions and measurements from a CSV, Parquet, JSON or JSON lines file.
@@ -67,13 +69,16 @@ def read_pairs(
     Parameters
     ----------
     path : path
-        The file.
+        The file; or a folder of CSV or JSON lines files, or a pattern such as ``runs/*.csv``, whose
+        files have the same columns. With several files, the key ``file`` names the file of a row.
     columns : mapping of str to str, optional
         ``{"predicted": "pred_ms", "measured": "real_ms"}``: name here → column of the file.
     unit : str, optional
         Unit of both, e.g. ``"ms"``; a column ``unit`` must agree.
     zeros : {"raise", "exclude"}
         What to do with measurements that are not positive.
+    missing : {"raise", "exclude"}
+        What to do with rows without a prediction or a measurement.
     format : {"csv", "parquet", "jsonl", "json"}, optional
         Default: recognised by content.
 
@@ -103,15 +108,23 @@ def read_pairs(
     (2, ('device',), 'ms')
     """
     wanted = dict(columns or {})
-    frame, line_offset = read_frame(Path(path), wanted, NAMES, _NUMBERS, format)
-    return Pairs(
-        frame,
-        columns=wanted,
-        unit=unit,
-        source=str(path),
-        zeros=zeros,
-        line_offset=line_offset,
-    )
+    options: dict[str, Any] = {"unit": unit, "zeros": zeros, "missing": missing}
+    with files_readable():
+        one = Path(path).is_file()
+    if one:
+        frame, line_offset = read_frame(Path(path), wanted, NAMES, _NUMBERS, format)
+        options["line_offset"] = line_offset
+        return Pairs(frame, columns=wanted, source=str(path), **options)
+    from errcomp.readers.several import as_one_frame, table_files
+
+    files = table_files(path) or [Path(path)]
+    frame = as_one_frame(files, lambda file: read_frame(file, wanted, NAMES, _NUMBERS, format)[0])
+    try:
+        return Pairs(frame, columns=wanted, source=str(path), **options)
+    except InputError:
+        for file in files:  # a file's own error names its line
+            read_pairs(file, columns=columns, format=format, **options)
+        raise
 
 
 def read_frame(

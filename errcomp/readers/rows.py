@@ -18,7 +18,8 @@ _COLUMNS = {"tool", "level", "quantity", "unit", "predicted", "measured", "statu
 def is_output(path: str | PathLike[str], columns: Mapping[str, str] | None = None) -> bool:
     r"""Return whether a path is the output of a tool: a folder, an archive or a known format.
 
-    A file with columns named by the user is always a table.
+    A folder that holds only tables is a table (see ``errcomp.readers.several``), and a file with
+    columns named by the user always is.
 
     Raises
     ------
@@ -38,7 +39,10 @@ def is_output(path: str | PathLike[str], columns: Mapping[str, str] | None = Non
     """
     with files_readable():
         if Path(path).is_dir():
-            return True
+            from errcomp.readers.several import table_files
+
+            files = table_files(path)
+            return not files or any(map(is_output, files))
     if columns or not Path(path).is_file():
         return False
     from errcomp.readers.core.archives import is_archive
@@ -117,8 +121,8 @@ def _read(source: Source) -> Rows:
     frame, _ = read_frame(source.path, {}, names, ("predicted", "measured"))
     if missing := sorted(_COLUMNS.difference(frame.columns)):
         raise source.error(
-            f"missing column {missing[0]!r}: these rows are not from errcomp ingest. Columns "
-            f"found: {describe_names(frame.columns, wanted=missing[0])}."
+            f"missing column {missing[0]!r}: this file was not written by `errcomp ingest`. "
+            f"Columns found: {describe_names(frame.columns, wanted=missing[0])}."
         )
     for name in ("level", "quantity"):
         if frame[name].has_nulls():

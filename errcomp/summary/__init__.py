@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
     from errcomp.metrics.sums.intervals import FigureColumn
     from errcomp.report.model import Report
-    from errcomp.tables import Zeros
+    from errcomp.tables import Missing, Zeros
     from errcomp.tables.engine.pairs import PairRows, PairTotals
     from errcomp.tables.sums import Totals
 
@@ -248,6 +248,7 @@ def summarize(
     measured: str | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
+    missing: Missing = "raise",
     by: str | Sequence[str] = (),
     figures: str | Sequence[str] = DEFAULT_FIGURES,
     level: float | None = 0.95,
@@ -264,7 +265,7 @@ def summarize(
     pairs : path, dataframe, mapping of columns or Pairs
         Predictions and measurements (see `errcomp.tables.Pairs`). Rows of a Polars LazyFrame, a
         DuckDB relation, a Dask or a Spark dataframe are not fetched; only sums over them are.
-    predicted, measured, unit, zeros
+    predicted, measured, unit, zeros, missing
         How to read the table: see `errcomp.datasets.inputs.pairs_from`.
     by : str or sequence of str
         Keys to group by; ``()`` gives one row.
@@ -313,7 +314,9 @@ def summarize(
     >>> round(s.pooled.figures["mape"].value, 3), round(s.macro["mape"], 3)
     (0.167, 0.2)
     """
-    table = pairs_from(pairs, predicted=predicted, measured=measured, unit=unit, zeros=zeros)
+    table = pairs_from(
+        pairs, predicted=predicted, measured=measured, unit=unit, zeros=zeros, missing=missing
+    )
     at_scale = bool(table.engine)
     if at_scale and figures is DEFAULT_FIGURES:
         figures = FIGURES_AT_SCALE

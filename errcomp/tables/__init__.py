@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from errcomp.tables.columns import Missing as Missing
     from errcomp.tables.columns import Zeros as Zeros
     from errcomp.tables.memory.history import History as History
     from errcomp.tables.memory.kernels import Kernels as Kernels
@@ -29,6 +30,7 @@ _HOMES = {
     "RunTotals": "memory.kernels",
     "Runs": "memory.runs",
     "Table": "table",
+    "Missing": "columns",
     "Zeros": "columns",
     "as_pairs": "memory.pairs",
     "check_keys": "table",

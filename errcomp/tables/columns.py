@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from calendar import timegm
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -27,11 +27,19 @@ if TYPE_CHECKING:
 
 #: Measurements that are not positive: raise an error, or leave them out and count them.
 Zeros = Literal["raise", "exclude"]
+#: Rows without a prediction or a measurement: raise an error, or leave them out and count them.
+Missing = Literal["raise", "exclude"]
 
 #: Remedy for measurements that are not positive.
 NOT_POSITIVE_REMEDY = (
     'Exclude such rows with zeros="exclude" (--zeros exclude; the result gives their number), or '
     "fix the measurement."
+)
+#: Words for a missing number in text, in lower case, where missing numbers are left out.
+_MISSING_WORDS = frozenset(("na", "n/a", "nan", "null", "none", "-", "--"))
+_MISSING_REMEDY = "Fill it in, remove the row, or give it a status if the prediction failed."
+_EXCLUDE_MISSING = (
+    ' To leave such rows out, use missing="exclude" (--missing exclude; the result counts them).'
 )
 _NOT_FINITE_REMEDY = (
     "Remove such rows, or give them a status (a failed prediction has a status instead of a "
@@ -185,6 +193,25 @@ def failures(frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin) ->
     return f"{origin.name(~ok)} with status {status!r}; only {STATUS_WORDS} mean success"
 
 
+def two_numbers(
+    frame: nw.DataFrame[Any], used: NDArray[np.bool_], origin: Origin, missing: str
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
+    """Return predictions, measurements, and the rows in use where one of the two is missing.
+
+    With ``missing="exclude"``, a number is missing where it is null, NaN, empty or a word such as
+    "n/a"; otherwise such a row is an error.
+    """
+    check_choice("missing", missing)
+    exclude = missing == "exclude"
+    words = _MISSING_WORDS if exclude else frozenset[str]()
+    p, m = (
+        numeric(frame, name, used, origin, blank=exclude, words=words, also=_EXCLUDE_MISSING)
+        for name in ("predicted", "measured")
+    )
+    absent = used & (np.isnan(p) | np.isnan(m)) if exclude else np.zeros(len(p), dtype=bool)
+    return p, m, absent
+
+
 def texts(
     frame: nw.DataFrame[Any],
     name: str,
@@ -225,32 +252,40 @@ def numeric(
     origin: Origin,
     *,
     blank: bool = False,
+    words: Container[str] = (),
+    also: str = "",
 ) -> NDArray[np.float64]:
     """Return a column as float64; rows that are not used may hold anything.
 
     A missing number is an error in rows that are used, unless it may be ``blank``; it then is NaN.
+    Text in ``words`` (lower case) is a missing number as well. ``also`` is a further remedy.
     """
     values = column_values(frame, name)
     if values.dtype.kind in "fiu":
         numbers = values.astype(np.float64)
         absent = np.asarray(frame[name].is_null().to_list(), dtype=bool) & used
     else:
-        numbers, absent = _from_objects(values, name, used, origin)
+        numbers, absent = _from_objects(values, name, used, origin, words, also)
     if not blank:
-        remedy = "Fill it in, remove the row, or give it a status if the prediction failed."
-        origin.refuse_missing(absent, name, remedy)
+        origin.refuse_missing(absent, name, _MISSING_REMEDY + also)
     return numbers
 
 
 def _from_objects(
-    values: NDArray[Any], name: str, used: NDArray[np.bool_], origin: Origin
+    values: NDArray[Any],
+    name: str,
+    used: NDArray[np.bool_],
+    origin: Origin,
+    words: Container[str] = (),
+    also: str = "",
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     numbers = np.full(len(values), np.nan)
     absent = np.zeros(len(values), dtype=bool)
     bad = []
     for i in np.flatnonzero(used):
         value = values[i]
-        absent[i] = value is None or (isinstance(value, str) and not value.strip())
+        text = value.strip().lower() if isinstance(value, str) else None
+        absent[i] = value is None or text == "" or text in words
         if absent[i]:
             continue
         try:
@@ -258,9 +293,12 @@ def _from_objects(
         except (TypeError, ValueError, OverflowError):
             bad.append(i)
     if bad:
+        value = values[bad[0]]
+        word = isinstance(value, str) and value.strip().lower() in _MISSING_WORDS
         raise InputError(
-            f"{origin.prefix}{name} must be a number, got {_short(values[bad[0]])} in "
-            f"{origin.name(bad)}. Fix the value, or give the row a status if the prediction failed."
+            f"{origin.prefix}{name} must be a number, got {_short(value)} in {origin.name(bad)}. "
+            "Fix the value, or give the row a status if the prediction failed."
+            f"{also if word else ''}"
         )
     return numbers, absent
 
@@ -308,19 +346,20 @@ def as_float(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def check_zeros(zeros: str) -> None:
-    """Raise unless the value is a known treatment of measurements that are not positive."""
-    if zeros not in ("raise", "exclude"):
-        raise InputError(f'zeros must be "raise" or "exclude", got {zeros!r}')
+def check_choice(name: str, value: str) -> None:
+    """Raise unless the value is a known treatment of rows that cannot be used."""
+    if value not in ("raise", "exclude"):
+        raise InputError(f'{name} must be "raise" or "exclude", got {value!r}')
 
 
 def check_values(
     predicted: NDArray[np.float64], measured: NDArray[np.float64], *, zeros: Zeros, origin: Origin
 ) -> NDArray[np.bool_]:
     """Raise on values that cannot be used; return which rows to keep."""
-    check_zeros(zeros)
+    check_choice("zeros", zeros)
     for name, values in (("predicted", predicted), ("measured", measured)):
-        origin.refuse(~np.isfinite(values), values, f"{name} must be finite", _NOT_FINITE_REMEDY)
+        remedy = _NOT_FINITE_REMEDY + (_EXCLUDE_MISSING if np.isnan(values).any() else "")
+        origin.refuse(~np.isfinite(values), values, f"{name} must be finite", remedy)
     bad = measured <= 0
     if zeros == "raise":
         origin.refuse(bad, measured, "measured must be positive", NOT_POSITIVE_REMEDY)

@@ -5,14 +5,13 @@ Frames in memory become arrays; rows in an engine stay there (see `errcomp.table
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from errcomp.errors import InputError, LeftOutWarning
+from errcomp.errors import InputError, LeftOutWarning, warn_caller
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -215,8 +214,8 @@ def key_columns(
     if left_out:
         prefix = f"{source}: " if source else ""
         reasons = "; ".join(f"{name!r} ({reason})" for name, reason in left_out.items())
-        warnings.warn(
-            f"{prefix}columns left out, because they cannot be keys: {reasons}", LeftOutWarning, 4
+        warn_caller(
+            f"{prefix}columns left out, because they cannot be keys: {reasons}", LeftOutWarning
         )
     return keys, left_out
 

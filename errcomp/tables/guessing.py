@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from errcomp.errors import GuessedWarning, InputError
+from errcomp.errors import GuessedWarning, InputError, warn_caller
 from errcomp.tables.columns import role_of, words_of
 
 __all__ = ["AmbiguousColumnsError", "Guess", "guess", "with_guess"]
@@ -172,7 +171,7 @@ def with_guess(
         f"{prefix}{found.words}. Guessed from the names: to choose other columns, use "
         "--predicted and --measured (predicted= and measured= in Python)."
     )
-    warnings.warn(words, GuessedWarning, stacklevel=4)
+    warn_caller(words, GuessedWarning)
     return {**columns, **{s: name for s, name in found.columns.items() if s != name}}
 
 

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from errcomp.report.model import Report
-    from errcomp.tables import Zeros
+    from errcomp.tables import Missing, Zeros
 
 __all__ = ["Match", "SearchResult", "search_claim"]
 
@@ -234,6 +234,7 @@ def search_claim(
     measured: str | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
+    missing: Missing = "raise",
     keys: str | Sequence[str] | None = None,
     tool_key: str = "tool",
     top: int = 20,
@@ -269,7 +270,7 @@ def search_claim(
     figures : mapping of str to str or float
         Tool to its figure as printed: ``"2.3%"``, ``"<5%"``, ``"5–10%"``, ``"0.0587"``. A match has
         the same digits. Without a tool column, use any name.
-    predicted, measured, unit, zeros
+    predicted, measured, unit, zeros, missing
         How to read the table: see `errcomp.datasets.inputs.pairs_from`.
     keys : str or sequence of str, optional
         Columns to search; by default all keys. A column that is a function of another (vendor of a
@@ -316,7 +317,9 @@ def search_claim(
     if top < 1:
         raise InputError(f"top must be at least 1, got {top}")
     check_options(seed=seed)
-    table = pairs_in_memory(pairs, predicted=predicted, measured=measured, unit=unit, zeros=zeros)
+    table = pairs_in_memory(
+        pairs, predicted=predicted, measured=measured, unit=unit, zeros=zeros, missing=missing
+    )
     _check_range(table)
     configurations = join(table, list(printed), tool_key)
     wanted_keys = [keys] if isinstance(keys, str) else keys

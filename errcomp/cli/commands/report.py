@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from errcomp.cli.input import load_pairs, pairs_at_hand
-from errcomp.cli.output import PAGE, check_targets, with_basis, write_page
+from errcomp.cli.output import check_targets, with_basis
 from errcomp.cli.streams import progress
 from errcomp.errors import InputError
+from errcomp.report.writing import PAGE, write_page
 
 if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
@@ -22,7 +23,10 @@ EXAMPLES = {"report": ("errcomp report neusight -o report.html",)}
 
 _STDIN = Path("/dev/stdin")
 #: Options that say how a table is read, which a page of several results does not take.
-_OF_A_TABLE = ("--predicted", "--measured", "--column", "--unit", "--zeros", "--where", "--by")
+_OF_A_TABLE = (
+    *("--predicted", "--measured", "--column", "--unit", "--zeros", "--missing"),
+    *("--where", "--by"),
+)
 _ASK_AUDIT = (
     "To set how a table is read, use `errcomp audit`, which also writes the page: errcomp audit "
     f"TABLE --predicted COLUMN --measured COLUMN -o FILE{PAGE}"
@@ -112,7 +116,13 @@ def _report(name: str) -> Report:
         return view_of_file(name)
     from errcomp.claims.auditing import audit
 
-    plain: dict[str, Any] = {"predicted": None, "measured": None, "unit": None, "zeros": "raise"}
+    plain: dict[str, Any] = {
+        "predicted": None,
+        "measured": None,
+        "unit": None,
+        "zeros": "raise",
+        "missing": "raise",
+    }
     try:
         pairs = load_pairs(argparse.Namespace(table=name, output=None, where=[], **plain))
     except InputError as error:

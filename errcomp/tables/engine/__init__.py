@@ -124,6 +124,14 @@ class Rows:
             bad = bad | value.is_null() | ~value.is_finite()
         return self.filtered((nw.col(name) > 0) | bad)
 
+    def with_numbers(self, *names: str) -> Rows:
+        """Leave out rows in which one of these columns is null or NaN."""
+        missing = nw.lit(False)
+        for name in names:
+            value = nw.col(name).cast(nw.Float64)
+            missing = missing | value.is_null() | value.is_nan().fill_null(True)
+        return self.filtered(~missing)
+
     def where(self, name: str, texts: Sequence[str | None]) -> Rows:
         """Keep rows whose column has one of these values, as `distinct_texts` writes them."""
         text = nw.col(name).cast(nw.String)

@@ -9,10 +9,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from errcomp.errors import InputError
-from errcomp.tables.columns import NOT_POSITIVE_REMEDY, Zeros, check_zeros, nothing_left
+from errcomp.tables.columns import (
+    NOT_POSITIVE_REMEDY,
+    Missing,
+    Zeros,
+    check_choice,
+    nothing_left,
+)
 from errcomp.tables.engine import PARTITION, Condition, shown
 from errcomp.tables.engine.groups import EngineRows
-from errcomp.tables.memory.pairs import FAILED, NOT_KEYS, NOT_POSITIVE, OPTIONS
+from errcomp.tables.memory.pairs import FAILED, MISSING, NOT_KEYS, NOT_POSITIVE, OPTIONS
 from errcomp.tables.sums import MOST_HISTOGRAMS, Histogram, Sum, Totals
 from errcomp.tables.table import (
     Keyed,
@@ -51,7 +57,7 @@ class PairRows(EngineRows, Keyed):
     data : lazy frame
         Polars LazyFrame, DuckDB relation, Dask or Spark dataframe, … with columns ``predicted`` and
         ``measured``; every other column is a key, except ``status`` and ``unit``.
-    columns, unit, source, zeros
+    columns, unit, source, zeros, missing
         As in `errcomp.tables.Pairs`.
     place : str, optional
         Column with the place of each row, e.g. its file: not a key, but named in messages.
@@ -91,9 +97,11 @@ class PairRows(EngineRows, Keyed):
         unit: str | None = None,
         source: str = "",
         zeros: Zeros = "raise",
+        missing: Missing = "raise",
         place: str | None = None,
     ) -> None:
-        check_zeros(zeros)
+        check_choice("zeros", zeros)
+        check_choice("missing", missing)
         self.selection, self._place = {}, place
         super().__init__(
             data,
@@ -104,6 +112,8 @@ class PairRows(EngineRows, Keyed):
             numbers=("predicted", "measured"),
             failed=FAILED,
         )
+        if missing == "exclude":
+            self._leave_out(self._rows.with_numbers("predicted", "measured"), MISSING)
         if zeros == "exclude":
             self._leave_out(self._rows.positive_or_bad("measured", "predicted"), NOT_POSITIVE)
         self.unit = self._one_unit(unit)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from errcomp.errors import InputError, describe_names
-from errcomp.tables.columns import Zeros
+from errcomp.tables.columns import Missing, Zeros
 
 if TYPE_CHECKING:
     from errcomp.tables.engine.pairs import PairRows
@@ -87,6 +87,7 @@ def scan(
     columns: Mapping[str, str] | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
+    missing: Missing = "raise",
 ) -> PairRows:
     """Read Parquet files as one table of pairs, whose rows are never all in memory.
 
@@ -99,7 +100,7 @@ def scan(
         A file, a folder (with all its subfolders), or a pattern such as ``"logs/**/*.parquet"``.
         Folders named ``key=value``, as Spark and Hive write them, become a column, unless the files
         have that column.
-    columns, unit, zeros
+    columns, unit, zeros, missing
         As in `errcomp.Pairs`.
 
     Returns
@@ -136,7 +137,15 @@ def scan(
     _check_columns(files)
     hive = _has_keys_of_its_own(files[0])
     rows = pl.scan_parquet(files, include_file_paths=PLACE, glob=False, hive_partitioning=hive)
-    return PairRows(rows, columns=columns, unit=unit, source=str(path), zeros=zeros, place=PLACE)
+    return PairRows(
+        rows,
+        columns=columns,
+        unit=unit,
+        source=str(path),
+        zeros=zeros,
+        missing=missing,
+        place=PLACE,
+    )
 
 
 def _check_columns(files: Sequence[Path]) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from errcomp.errors import InputError
 from errcomp.results import Dropped
 from errcomp.tables.columns import (
+    Missing,
     Origin,
     Zeros,
     as_float,
@@ -17,10 +18,10 @@ from errcomp.tables.columns import (
     dropped_rows,
     failures,
     nothing_left,
-    numeric,
     one_unit,
     rename,
     status_ok,
+    two_numbers,
 )
 from errcomp.tables.frames import holds_numbers, key_columns, to_eager
 from errcomp.tables.table import Table
@@ -50,6 +51,7 @@ NOT_KEYS = ("predicted", "measured", "status", "unit")
 #: Reasons for leaving out rows.
 FAILED = "the prediction failed (status)"
 NOT_POSITIVE = "measured is not positive"
+MISSING = "predicted or measured is missing"
 
 
 def as_pairs(
@@ -112,6 +114,9 @@ class Pairs(Table):
         Name of the table in messages, e.g. the file.
     zeros : {"raise", "exclude"}
         What to do with measurements that are not positive.
+    missing : {"raise", "exclude"}
+        What to do with rows without a prediction or a measurement: null, NaN, or in text an empty
+        field, NA, N/A, NaN, null, none or a dash.
     subject : str, optional
         The tool to audit if the table holds several.
     line_offset : int, optional
@@ -142,6 +147,7 @@ class Pairs(Table):
         unit: str | None = None,
         source: str = "",
         zeros: Zeros = "raise",
+        missing: Missing = "raise",
         subject: str | None = None,
         line_offset: int | None = None,
     ) -> None:
@@ -155,12 +161,14 @@ class Pairs(Table):
         origin = Origin.of_table(source, len(frame), line_offset)
         self.source, self.subject, self.selection = source, subject, {}
         ok = status_ok(frame)
-        p, m = (numeric(frame, name, ok, origin) for name in ("predicted", "measured"))
+        p, m, absent = two_numbers(frame, ok, origin, missing)
+        given = ok & ~absent
         positive = np.ones(len(frame), dtype=bool)
-        positive[ok] = check_values(p[ok], m[ok], zeros=zeros, origin=origin.of(ok))
-        keep = ok & positive
+        positive[given] = check_values(p[given], m[given], zeros=zeros, origin=origin.of(given))
+        keep = given & positive
         self.dropped: tuple[Dropped, ...] = (
             *dropped_rows(FAILED, origin.rows[~ok]),
+            *dropped_rows(MISSING, origin.rows[absent]),
             *dropped_rows(NOT_POSITIVE, origin.rows[~positive]),
         )
         if not keep.any():

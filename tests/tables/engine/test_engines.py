@@ -167,6 +167,22 @@ def test_what_is_not_positive_may_be_left_out(
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_what_is_missing_may_be_left_out(engine: str, table: pl.DataFrame, to_engine: Make) -> None:
+    row = pl.int_range(pl.len())
+    bad = table.with_columns(
+        measured=pl.when(row < 5).then(None).otherwise(pl.col("measured")),
+        predicted=pl.when(row == 7).then(float("nan")).otherwise(pl.col("predicted")),
+    )
+    found = summarize(PairRows(to_engine(engine, bad), missing="exclude"), figures="mape")
+    expected = summarize(Pairs(bad, missing="exclude"), figures="mape")
+    assert {d.reason: d.n for d in found.dropped} == {d.reason: d.n for d in expected.dropped}
+    assert found.dropped[-1].n == 6
+    assert found.pooled.figures["mape"].value == pytest.approx(
+        expected.pooled.figures["mape"].value, rel=1e-9
+    )
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_a_frame_comes_back(engine: str, table: pl.DataFrame, to_engine: Make) -> None:
     rows = PairRows(to_engine(engine, table))
     frame = summarize(rows, by="device", figures="mape", cluster="none").to_frame()

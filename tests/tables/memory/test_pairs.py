@@ -205,6 +205,52 @@ def test_zeros_are_excluded_only_when_asked_and_counted() -> None:
     assert pairs.rows.tolist() == [1, 3]
 
 
+@pytest.mark.parametrize("absent", [None, float("nan")])
+def test_missing_numbers_are_excluded_only_when_asked_and_counted(absent: float | None) -> None:
+    data = {"predicted": [1.0, absent, 3.0], "measured": [absent, 2.0, 3.0]}
+    with pytest.raises(InputError, match=r'use missing="exclude" \(--missing exclude; the result'):
+        Pairs(data)
+    pairs = Pairs(data, missing="exclude")
+    assert pairs.measured.tolist() == [3.0]
+    assert [d.to_dict() for d in pairs.dropped] == [
+        {"reason": "predicted or measured is missing", "n": 2, "rows": [1, 2]}
+    ]
+
+
+@pytest.mark.parametrize("word", ["", " ", "NA", "n/a", "NaN", "NULL", "none", "-", "--"])
+def test_words_for_a_missing_number(word: str) -> None:
+    data = {"predicted": [word, "2"], "measured": ["1", "2"]}
+    with pytest.raises(InputError, match=r'got .* in row 1|predicted.*row 1.*missing="exclude"'):
+        Pairs(data)
+    assert Pairs(data, missing="exclude").predicted.tolist() == [2.0]
+
+
+def test_other_rows_stay_errors_where_missing_ones_are_excluded() -> None:
+    for values, message in (
+        ([float("inf"), 2.0, None], "must be finite"),
+        (["many", "2", None], "must be a number"),
+    ):
+        data = {"predicted": values, "measured": [1.0, 2.0, 3.0]}
+        with pytest.raises(InputError, match=message):
+            Pairs(data, missing="exclude")
+    with pytest.raises(InputError, match="measured must be positive"):
+        Pairs({"predicted": [1.0, None], "measured": [0.0, 1.0]}, missing="exclude")
+    with pytest.raises(InputError, match='missing must be "raise" or "exclude", got \'drop\''):
+        Pairs({"predicted": [1.0], "measured": [1.0]}, missing="drop")  # type: ignore[arg-type]
+
+
+def test_a_failed_row_without_numbers_counts_as_failed() -> None:
+    data = {"predicted": [None, 2.0], "measured": [1.0, 2.0], "status": ["crash", "ok"]}
+    pairs = Pairs(data, missing="exclude")
+    assert [d.reason for d in pairs.dropped] == ["the prediction failed (status)"]
+
+
+def test_only_a_word_for_a_missing_number_gets_the_remedy() -> None:
+    with pytest.raises(InputError) as caught:
+        Pairs({"predicted": ["many", "2"], "measured": ["1", "2"]})
+    assert "missing=" not in str(caught.value)
+
+
 def test_nothing_left_says_why() -> None:
     with pytest.raises(InputError, match="1 dropped: the prediction failed"):
         Pairs({"predicted": [1.0], "measured": [1.0], "status": ["crash"]})
