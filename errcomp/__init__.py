@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from errcomp.claims.auditing import audit as audit
     from errcomp.claims.replicate import replicate_survey as replicate_survey
     from errcomp.claims.search import search_claim as search_claim
+    from errcomp.datasets import load as load
     from errcomp.documents import read_result as read_result
     from errcomp.drivers import error_drivers as error_drivers
     from errcomp.halflife.fitting import half_life as half_life
@@ -59,6 +60,7 @@ _HOMES = {
     "error_drivers": "errcomp.drivers",
     "half_life": "errcomp.halflife.fitting",
     "limits": "errcomp.system.limits",
+    "load": "errcomp.datasets",
     "propagate": "errcomp.propagation.propagating",
     "read": "errcomp.readers",
     "read_result": "errcomp.documents",

@@ -192,7 +192,7 @@ def test_every_result_shows_and_writes_itself(path: Path) -> None:
     assert json.loads(result.to_json()) == result.to_dict()
     frame = result.to_frame()
     assert frame.height > 0
-    assert frame.columns == list(flat_columns(result.to_dict()))
+    assert frame.columns == list(flat_columns(result.rows_document()))
     assert result._repr_html_().startswith("<")
 
 

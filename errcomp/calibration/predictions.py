@@ -149,6 +149,20 @@ class Predictions(Shown):
         """
         return json_text(self.to_dict())
 
+    def rows_document(self) -> dict[str, Any]:
+        """Return `flat` as the rows of a document.
+
+        Examples
+        --------
+        >>> from errcomp.calibration import Composition
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
+        >>> predictions = Composition(estimators=()).fit(runs).predict(runs)
+        >>> len(predictions.rows_document()["rows"]) == len(predictions.flat())
+        True
+        """
+        return {"rows": self.flat()}
+
     def to_frame(self) -> Any:
         """Return one row per run: parts as columns, warnings as one text.
 

@@ -16,23 +16,28 @@ from errcomp.cli.streams import say
 from errcomp.codec import Document, json_text
 from errcomp.errors import InputError, MissingExtraError, did_you_mean
 from errcomp.report.model import Report
+from errcomp.report.shown import Shown
 from errcomp.report.text import render
-from errcomp.report.writing import FORMATS, SUFFIXES, check_suffix, rendered, write
+from errcomp.report.writing import (
+    FORMATS,
+    PAGE,
+    PICTURES,
+    check_result_suffix,
+    rendered,
+    write_result,
+)
 from errcomp.system.files import check_target, replacing, sha256_of, together
 
 if TYPE_CHECKING:
     from errcomp.report.junit import CheckReport
 
-#: Suffix of a page.
-PAGE = ".html"
-_PICTURES = (".png", ".svg", ".pdf")
 #: Libraries whose versions a page names.
 _LIBRARIES = ("numpy", "scipy", "polars", "matplotlib")
 #: Options that name a file to write, by their name in the arguments.
 _OPTIONS = {"output": "-o", "target": "-o", "junit": "--junit", "markdown": "--markdown"}
 _FILE_HELP = (
-    "also write to FILE; the suffix sets the format: html (a page with plots), csv, parquet, "
-    "json, md, tex"
+    "also write to FILE; the suffix sets the format: html (a page with plots), svg, pdf or png "
+    "(the main plot), csv, parquet, json, md, tex"
 )
 
 
@@ -40,9 +45,9 @@ def output_path(text: str) -> Path:
     """Refuse a format before the work is done, not after."""
     path = Path(text)
     try:
-        check_suffix(path, (PAGE, *SUFFIXES))
+        check_result_suffix(path)
         check_target(path)
-    except InputError as error:
+    except (InputError, MissingExtraError) as error:
         raise argparse.ArgumentTypeError(str(error)) from error
     return path
 
@@ -85,30 +90,30 @@ def emit(
     report: Report,
     *,
     inputs: Sequence[str | Path | None] = (),
-    flat: Sequence[Document | Mapping[str, Any]] | None = None,
+    flat: Sequence[Mapping[str, Any]] | None = None,
 ) -> None:
     """Write all requested files, or none; then print for machines or for people.
 
-    ``inputs`` are the sources of the result: a page lists their checksums. ``flat`` are plain
-    columns for csv and parquet, used where the rows of the document are nested.
+    ``inputs`` are the sources of the result: a page lists their checksums. ``flat`` are the rows
+    for csv and parquet of a document whose rows are nested.
     """
     tables = report.tables_for("text")
 
     def document(*, columns: bool) -> Mapping[str, Any]:
         """Return the result for machines; it is computed only on demand."""
+        if columns and isinstance(result, Shown):
+            return result.rows_document()
         if columns and flat is not None:
-            return {"rows": [_document(row) for row in flat]}
-        return _document(result)
+            return {"rows": flat}
+        return result.to_dict() if isinstance(result, Document) else result
 
-    def write_result(path: Path) -> None:
+    def write_output(path: Path) -> None:
         suffix = path.suffix.lower()
-        if suffix == PAGE:
-            write_page(path, [with_basis(report, inputs)])
-        else:
-            write(path, document(columns=suffix in (".csv", ".parquet")), tables)
+        form = with_basis(report, inputs) if suffix == PAGE else report
+        write_result(path, document(columns=suffix in (".csv", ".parquet")), form)
 
     if args.output:
-        beside(args, args.output, write_result)
+        beside(args, args.output, write_output)
     write_files(args.beside)
     if args.json:
         say(json_text(document(columns=False)))
@@ -123,10 +128,6 @@ def emit(
             say("\n\n".join(map(render, tables)))
         else:
             say(rendered(form, document(columns=True) if form == "csv" else {}, tables))
-
-
-def _document(result: Document | Mapping[str, Any]) -> Mapping[str, Any]:
-    return result.to_dict() if isinstance(result, Document) else result
 
 
 def with_basis(report: Report, inputs: Sequence[str | Path | None]) -> Report:
@@ -165,20 +166,6 @@ def _checksums(name: str) -> Iterator[str]:
             yield f"{name}/{table.file} (SHA-256 {table.sha256})"
 
 
-def write_page(path: Path, reports: Sequence[Report], title: str | None = None) -> None:
-    """Write a page, whole or not at all."""
-    from errcomp import __version__
-    from errcomp.report.html import page
-
-    text = page(
-        reports,
-        title=title or (reports[0].title if len(reports) == 1 else f"{len(reports)} results"),
-        made_by=f"errcomp {__version__}",
-    )
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8", errors="xmlcharrefreplace")
-
-
 def parse_figures(items: Sequence[str], names: Sequence[str]) -> list[tuple[str, Path]]:
     """Return the name and the file of each figure to draw."""
     figures = []
@@ -189,10 +176,10 @@ def parse_figures(items: Sequence[str], names: Sequence[str]) -> list[tuple[str,
                 f"--figure takes {' or '.join(f'{n}=FILE' for n in names)}, got {item!r}. "
                 f"{did_you_mean(name, names) if name not in names else ''}".rstrip()
             )
-        if Path(path).suffix.lower() not in _PICTURES:
+        if Path(path).suffix.lower() not in PICTURES:
             raise InputError(
                 f"--figure {item}: the suffix sets the format. Known suffixes: "
-                f"{', '.join(_PICTURES)}"
+                f"{', '.join(PICTURES)}"
             )
         figures.append((name, Path(path)))
     return figures

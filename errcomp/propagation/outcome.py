@@ -253,6 +253,20 @@ class Propagation(Shown, Document):
 
         return propagation_view(self)
 
+    def rows_document(self) -> dict[str, Any]:
+        """Return one row per run and assumption, its bands as columns.
+
+        Examples
+        --------
+        >>> from errcomp.propagation import given_errors, propagate
+        >>> result = propagate({"kernel": ["gemm"], "predicted": [10.0]}, errors=given_errors(0.1))
+        >>> result.rows_document()["rows"][0]["prediction"]
+        10.0
+        """
+        from errcomp.propagation.view.run import flat_outcomes
+
+        return {"rows": flat_outcomes(self)}
+
     @property
     def runs(self) -> tuple[str, ...]:
         """Names of the runs."""

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -104,7 +107,81 @@ class Shown:
         from errcomp.report.writing import flat_columns
         from errcomp.tables.frames import frame_from_columns
 
-        return frame_from_columns(flat_columns(self.to_dict()))
+        return frame_from_columns(flat_columns(self.rows_document()))
+
+    def rows_document(self) -> Mapping[str, Any]:
+        """Return the document whose rows dataframes, CSV and Parquet hold.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> audit = ec.audit({"predicted": [11.0, 90.0], "measured": [10.0, 100.0]})
+        >>> len(audit.rows_document()["rows"])
+        1
+        """
+        return self.to_dict()
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write this result to a file, as the command does with ``-o``.
+
+        Parameters
+        ----------
+        path : path
+            The suffix sets the format: .html (a page with plots), .svg, .pdf or .png (the main
+            plot), .csv, .parquet, .json, .md or .tex. An existing file is replaced. An error
+            leaves no partial file.
+
+        Raises
+        ------
+        InputError
+            The suffix is unknown, the result has no picture, or the file cannot be written.
+        MissingExtraError
+            The format is one of a picture, and Matplotlib is not installed.
+
+        Examples
+        --------
+        >>> from pathlib import Path
+        >>> from tempfile import TemporaryDirectory
+        >>> import errcomp as ec
+        >>> audit = ec.audit({"predicted": [11.0, 90.0], "measured": [10.0, 100.0]})
+        >>> with TemporaryDirectory() as folder:
+        ...     audit.save(Path(folder) / "audit.md")
+        ...     "10.00 %" in (Path(folder) / "audit.md").read_text(encoding="utf-8")
+        True
+        """
+        from errcomp.report.writing import write_result
+
+        path = Path(path)
+        rows = path.suffix.lower() in (".csv", ".parquet")
+        write_result(path, self.rows_document() if rows else self.to_dict(), self.view())
+
+    def to_markdown(self) -> str:
+        """Return the tables of this result in Markdown, as ``--format md`` prints them.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> audit = ec.audit({"predicted": [11.0, 90.0], "measured": [10.0, 100.0]})
+        >>> "10.00 %" in audit.to_markdown()
+        True
+        """
+        from errcomp.report.markdown import markdown
+
+        return markdown(self.view().tables_for("text"))
+
+    def to_latex(self) -> str:
+        """Return the tables of this result in LaTeX (booktabs, siunitx), as ``--format tex`` does.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> audit = ec.audit({"predicted": [11.0, 90.0], "measured": [10.0, 100.0]})
+        >>> "toprule" in audit.to_latex()
+        True
+        """
+        from errcomp.report.latex import latex
+
+        return latex(self.view().tables_for("text"))
 
     def __init_subclass__(cls, **options: Any) -> None:
         """Set ``__repr__`` in each subclass: otherwise a dataclass would print all its fields."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 from errcomp.codec import json_text, plain
-from errcomp.errors import InputError
+from errcomp.errors import InputError, MissingExtraError
 from errcomp.report.model import Table
 from errcomp.system.files import replacing
 from errcomp.system.formulas import inert, inert_frame
@@ -17,12 +18,72 @@ from errcomp.system.formulas import inert, inert_frame
 if TYPE_CHECKING:
     import polars as pl
 
+    from errcomp.report.model import Report
 
+#: Suffix of a page, and suffixes of the formats of a picture.
+PAGE = ".html"
+PICTURES = (".svg", ".pdf", ".png")
+#: Suffixes of tables and documents.
 SUFFIXES = (".csv", ".parquet", ".json", ".md", ".tex")
 #: Formats in which a result can be printed; the first is for a terminal.
 FORMATS = ("text", "md", "tex", "csv")
 #: Keys that hold the rows of a document: of most documents, of a search, of a check of a history.
 _ROWS = ("rows", "matches", "series")
+
+
+def check_result_suffix(path: Path) -> None:
+    """Raise InputError unless a result can be written in the format of this suffix.
+
+    Raises
+    ------
+    InputError
+        The suffix is unknown.
+    MissingExtraError
+        The format is one of a picture, and Matplotlib is not installed.
+    """
+    check_suffix(path, (PAGE, *SUFFIXES, *PICTURES))
+    if path.suffix.lower() in PICTURES and find_spec("matplotlib") is None:
+        raise MissingExtraError("matplotlib", "figures", "drawing figures")
+
+
+def write_result(path: Path, document: Mapping[str, Any], report: Report) -> None:
+    """Write a result in the format of the suffix: a page, its main picture, or its tables.
+
+    Raises
+    ------
+    InputError
+        The suffix is unknown, the result has no picture, or the file cannot be written.
+    MissingExtraError
+        The format is one of a picture, and Matplotlib is not installed.
+    """
+    check_result_suffix(path)
+    suffix = path.suffix.lower()
+    if suffix == PAGE:
+        write_page(path, [report])
+    elif suffix not in PICTURES:
+        write(path, document, report.tables_for("text"))
+    elif report.draw is None:
+        raise InputError(
+            f"{path}: {report.title} has no picture. Use one of: {', '.join((PAGE, *SUFFIXES))}"
+        )
+    else:
+        from errcomp.report.drawing.saving import save
+
+        save(report.draw(), path)
+
+
+def write_page(path: Path, reports: Sequence[Report], title: str | None = None) -> None:
+    """Write a page, whole or not at all."""
+    from errcomp import __version__
+    from errcomp.report.html import page
+
+    text = page(
+        reports,
+        title=title or (reports[0].title if len(reports) == 1 else f"{len(reports)} results"),
+        made_by=f"errcomp {__version__}",
+    )
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8", errors="xmlcharrefreplace")
 
 
 def write(path: Path, document: Mapping[str, Any], tables: Sequence[Table]) -> None:

@@ -1,9 +1,14 @@
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 
+import polars as pl
 import pytest
 
+import errcomp as ec
+from errcomp.errors import InputError, MissingExtraError
+from errcomp.report import writing
 from errcomp.report.shown import Shown
 
 HOMES = {
@@ -32,7 +37,6 @@ def test_every_result_has_a_view_of_its_own(name: str) -> None:
 def test_a_result_prints_as_on_the_command_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    import errcomp as ec
     from errcomp.cli import main
 
     main(["audit", "neusight", "--by", "device"])
@@ -50,3 +54,87 @@ def test_results_do_not_reach_for_the_report_when_they_are_imported() -> None:
     code += "print([m for m in sys.modules if m.startswith('errcomp.report.')])"
     told = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert told.stdout == "['errcomp.report.shown']\n"
+
+
+#: What a file of each format begins with.
+BEGINNINGS = {
+    "html": b"<!doctype html>",
+    "svg": b"<?xml",
+    "pdf": b"%PDF",
+    "png": b"\x89PNG",
+    "csv": b"tool,",
+    "parquet": b"PAR1",
+    "json": b"{",
+    "md": b"**",
+    "tex": b"% Needs",
+}
+
+
+@pytest.fixture(scope="module")
+def audit() -> ec.claims.auditing.Audit:
+    return ec.audit("neusight", by="device")
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("suffix", BEGINNINGS)
+def test_a_result_is_saved_by_suffix(suffix: str, audit: Shown, tmp_path: Path) -> None:
+    audit.save(tmp_path / f"audit.{suffix}")
+    audit.save(f"{tmp_path}/AUDIT.{suffix.upper()}")
+    first, second = sorted(tmp_path.iterdir())
+    assert first.read_bytes() == second.read_bytes()
+    assert first.read_bytes().startswith(BEGINNINGS[suffix])
+
+
+@pytest.mark.extras
+def test_a_saved_table_is_the_frame_and_the_file_of_the_command(
+    audit: Shown, tmp_path: Path
+) -> None:
+    from errcomp.cli import main
+
+    audit.save(tmp_path / "audit.csv")
+    main(["audit", "neusight", "--by", "device", "-o", f"{tmp_path}/command.csv"])
+    written = (tmp_path / "audit.csv").read_text()
+    assert written == (tmp_path / "command.csv").read_text()
+    frame = pl.read_csv(tmp_path / "audit.csv")
+    assert frame["n"].to_list() == audit.to_frame()["n"].to_list()
+
+
+def test_markdown_and_latex_are_those_of_files(audit: Shown, tmp_path: Path) -> None:
+    for suffix, text in (("md", audit.to_markdown()), ("tex", audit.to_latex())):
+        audit.save(tmp_path / f"audit.{suffix}")
+        assert (tmp_path / f"audit.{suffix}").read_text() == text + "\n"
+
+
+def test_another_suffix_is_refused_before_anything_is_written(audit: Shown, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"Use one of: .html, .csv, .*, .svg, .pdf, .png"):
+        audit.save(tmp_path / "audit.docx")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pictures_need_matplotlib(
+    audit: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writing, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match="figures"):
+        audit.save(tmp_path / "audit.svg")
+
+
+@pytest.mark.extras
+def test_a_result_without_a_picture(tmp_path: Path) -> None:
+    from errcomp.report.model import Report
+
+    with pytest.raises(InputError, match=r"x.svg: Datasets has no picture. Use one of: .html"):
+        writing.write_result(tmp_path / "x.svg", {}, Report("Datasets"))
+
+
+@pytest.mark.extras
+def test_a_notebook_shows_the_picture(audit: Shown) -> None:
+    drawn = audit.plot()
+    picture = drawn._repr_png_()  # type: ignore[attr-defined]
+    assert picture.startswith(b"\x89PNG")
+    assert len(picture) > 10_000
+
+
+def test_every_dataset_loads_by_name() -> None:
+    assert ec.load("neusight-kernels").n > 0
+    assert ec.load is ec.datasets.load

@@ -163,5 +163,4 @@ def run(args: argparse.Namespace) -> None:
         result,
         result.view(*pairs_at_hand(pairs)),
         inputs=[args.table],
-        flat=(*(result.rows if result.by else ()), *result.overall),
     )

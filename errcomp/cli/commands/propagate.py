@@ -182,7 +182,6 @@ def run(args: argparse.Namespace) -> None:
         if getattr(args, name) is not None and args.graph is None:
             raise InputError(f"--{name} needs --graph: sums are computed exactly, without draws")
     from errcomp.propagation import fit_errors, propagate
-    from errcomp.propagation.view.run import flat_outcomes
 
     figures = parse_figures(args.figure, ("bands", "budget"))
     check_targets(args, inputs, figures)
@@ -219,7 +218,7 @@ def run(args: argparse.Namespace) -> None:
             draw.bands(result) if n == "bands" else draw.budget(result.of()) for n, _ in figures
         ]
         add_figures(args, drawn, figures)
-    emit(args, result, result.view(), inputs=inputs, flat=flat_outcomes(result))
+    emit(args, result, result.view(), inputs=inputs)
 
 
 def _validate(args: argparse.Namespace, inputs: Sequence[Path | str | None]) -> None:

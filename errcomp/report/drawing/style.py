@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from functools import partial
+from io import BytesIO
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -50,6 +52,10 @@ _KEY_LINE, _KEY = 14.0, 27.0
 _MARGINS = 18.0
 
 
+#: Dots per inch of a picture in a notebook.
+_SCREEN = 120
+
+
 def canvas(ax: Axes | None, height: float) -> Axes:
     """Return the given axes, or new axes 640 pixels wide, without global state (pyplot).
 
@@ -68,6 +74,8 @@ def canvas(ax: Axes | None, height: float) -> Axes:
     if ax is None:
         figure = Figure(figsize=(6.4, height), dpi=100, layout="constrained", facecolor="white")
         ax = figure.add_subplot(facecolor="white")
+        # IPython asks each object for its picture; axes have none of their own.
+        ax._repr_png_ = partial(_png, figure)  # type: ignore[attr-defined]
     elif not isinstance(ax, Axes) or ax.get_figure() is None:
         raise InputError(f"ax must be Matplotlib axes of a figure or None, got {ax!r}")
     ax.spines[["top", "right"]].set_visible(False)
@@ -77,6 +85,13 @@ def canvas(ax: Axes | None, height: float) -> Axes:
         axis.set_major_formatter(lambda value, _: number(value))
     ax.set_axisbelow(True)
     return ax
+
+
+def _png(figure: Figure) -> bytes:
+    """Return the picture that a notebook shows."""
+    target = BytesIO()
+    figure.savefig(target, format="png", dpi=_SCREEN)
+    return target.getvalue()
 
 
 def heading(ax: Axes, title: str, notes: Sequence[str] = (), *, room: float = 0.0) -> None:
