@@ -378,7 +378,7 @@ class _Groups(NamedTuple):
     "kernel_class. Never checks groups by device, because times on different devices are not added "
     "up. Fires when the predicted total of one group is too low and that of another group is too "
     "high (t-tests of ratios of sums in groups of at least 5 pairs, corrected for the numbers of "
-    "groups and keys by Bonferroni and Holm). Two more conditions must hold. The error of the "
+    "groups (Bonferroni) and of keys (Holm)). Two more conditions must hold. The error of the "
     "overall total is less than half the mean absolute error of the group totals, and this mean is "
     "at least 1.25 times the value expected if every group had the error of the overall total.",
     remedy="Quote the error of each group. The error of the total depends on how the groups are "

@@ -508,11 +508,11 @@ def _clock(factor: float, unit: str | None) -> Reading | None:
     "Predictions follow measurements along a line, not one to one",
     scope="pairs",
     order=20,
-    why="Fires when half of the predictions are off by a factor of at least 5, and a line or a "
-    "power law fitted from predictions to measurements is far better than one factor. On pairs "
-    "left out of the fit, its MAPE must be at most 50 %, at most half the MAPE with one factor, "
-    "and at most half the MAPE if one constant is predicted for all pairs. No significance test is "
-    "involved. Caveats about errors are then not checked.",
+    why="Fires when at least half of the predictions are off by a factor of at least 5, and a "
+    "line or a power law from predictions to measurements fits far better than a constant "
+    "factor. On pairs left out of the fit, its MAPE must be at most 50 %, at most half the "
+    "MAPE with one factor, and at most half the MAPE if one constant is predicted for all "
+    "pairs. No significance test is involved. Caveats about errors are then not checked.",
     remedy="Convert both columns to one unit, and find the reason for the constant (such as an "
     "overhead that the predictions leave out). Before quoting errors after such a correction, fit "
     "the formula to other measurements.",

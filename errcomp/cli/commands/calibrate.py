@@ -174,8 +174,9 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=_EMBEDDED,
         metavar="PATH",
-        help="table of kernels (CSV, Parquet, JSON, JSON lines) with a column run_measured, output "
-        f"of a tool (see: errcomp readers), or name of a built-in table (default: {_EMBEDDED})",
+        help="table of kernels (CSV, Parquet, JSON, JSON lines) with the column run_measured "
+        "(measured time of the whole run), output of a tool (see: errcomp readers), "
+        f"or name of a built-in table (default: {_EMBEDDED})",
     )
     parser.add_argument(
         "--task",

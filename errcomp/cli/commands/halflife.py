@@ -78,7 +78,7 @@ def build(parser: Parser) -> None:
     fit.add_argument(
         "--cluster",
         metavar="KEY",
-        help="key that groups series that change together, e.g. model or system",
+        help="key of series whose errors change together, e.g. model or system",
     )
     _add_error(
         fit,
@@ -156,7 +156,7 @@ def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("history", metavar="HISTORY", help=_HISTORY)
     parser.add_argument("--by", metavar="KEYS", help="keys to group series by, e.g. level")
     parser.add_argument(
-        "--cluster", metavar="KEY", help="key that groups series that change together"
+        "--cluster", metavar="KEY", help="key of series whose errors change together"
     )
     _add_error(
         parser, "largest error that the model promised (default: twice its error at calibration)"

@@ -245,13 +245,17 @@ def caveats_of(
         out.append(Caveat("infinite", message, {"share": infinite}))
     df = {"df": terms.df}
     if math.isfinite(terms.df) and terms.spread.any():
-        tails = f"errors with Student t tails of {format_number(terms.df)} degrees of freedom"
-        if terms.kind == "log-ratio" or terms.df <= 1:
+        tails = f"Student t tails of {format_number(terms.df)} degrees of freedom"
+        if terms.kind == "log-ratio":
+            text = f"a time whose log-ratio error has {tails} has no mean: use the quantiles"
+            out.append(Caveat("no-mean", text, df))
+        elif terms.df <= 1:
             out.append(
-                Caveat("no-mean", f"{tails} have no mean (kind of the errors: {terms.kind})", df)
+                Caveat("no-mean", f"errors with {tails} have no mean: use the quantiles", df)
             )
         elif terms.df <= 2:
-            out.append(Caveat("no-sd", f"{tails} have no standard deviation", df))
+            text = f"errors with {tails} have no standard deviation: use the quantiles"
+            out.append(Caveat("no-sd", text, df))
     if precision is not None and got > precision:
         message = (
             f"the precision of {precision:.3g} was not reached: {values.size:,} draws give a "

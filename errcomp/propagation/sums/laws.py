@@ -20,10 +20,10 @@ _METHODS: dict[Law, str] = {
     "normal": "normal with the mean and variance of the total",
     "student-t": "Student t with the location and scale of the total",
     "log-normal": "log-normal with the mean and variance of the total (Fenton-Wilkinson)",
-    "normal mixture": "average of normals, one for each value of the random scale (mixing "
-    "variable) of the Student t",
-    "log-normal mixture": "average of log-normals, one for each value of the random scale "
-    "(mixing variable) of the Student t",
+    "normal mixture": "mixture of normals (Student t errors are normal errors with a random scale; "
+    "for each value of that scale, the total is taken as normal)",
+    "log-normal mixture": "mixture of log-normals (Student t errors are normal errors with a "
+    "random scale; for each value of that scale, the total is taken as log-normal)",
 }
 #: Probability that is cut off at each end of the mixing variable.
 _REST = 1e-12
