@@ -149,8 +149,8 @@ class Verdict(Document):
 
     @property
     def shown(self) -> str:
-        """The verdict, in brackets where it does not hold for all claims together."""
-        return self.word if self.together == self.word else f"({self.word})"
+        """The verdict, with "maybe" where it does not hold for all claims together."""
+        return self.word if self.together == self.word else f"maybe {self.word}"
 
 
 def judge(claim: Claim | None, figures: Mapping[str, Estimate], pairs: Table) -> Verdict:

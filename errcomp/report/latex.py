@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from textwrap import wrap
 from typing import Any
@@ -35,6 +35,10 @@ _HANGING = (
     rf"\def{_MARKED}#1{{\par\noindent\hangindent=2em\hangafter=1 "
     r"\makebox[2em][l]{#1}\ignorespaces}"
 )
+#: What only a reader at a terminal can type; a remark in brackets; and where a sentence ends.
+_COMMAND = re.compile(r"(?<![\w-])--[a-z]|\berrcomp [a-z]+ [A-Z]")
+_ASIDE = re.compile(r" ?\([^()]*\)")
+_SENTENCE = re.compile(r"(?<=[.!?]) +(?=[A-Z])")
 #: Texts of a missing value.
 _MISSING = ("", "—", "–", "-", "·", "n/a")
 
@@ -93,7 +97,8 @@ def _label(title: str, known: dict[str, int]) -> str:
 
 
 def _table(table: Table, label: str) -> str:
-    title, notes = escaped(table.title.strip(" ")), _notes(table.remarks())
+    remarks = for_paper(table.remarks())
+    title, notes = escaped(table.title.strip(" ")), _notes(remarks)
     if not table.rows:
         return "\n".join(
             [rf"\par\noindent\textbf{{{title}}}", *(["{", *notes, "}"] if notes else [])]
@@ -106,7 +111,7 @@ def _table(table: Table, label: str) -> str:
     lines = [r"\begin{table}", r"\centering", *caption, *setup]
     for i, grid in enumerate(grids):
         lines += [*([r"\par\medskip"] if i else []), *grid.short()]
-    if len(table.rows) * len(grids) + _lines(table.remarks()) > _PAGE:
+    if len(table.rows) * len(grids) + _lines(remarks) > _PAGE:
         after = ["", "{", rf"\par\noindent Notes to Table~\ref{{{label}}}:", *notes, "}"]
         return "\n".join([*lines, r"\end{table}", *after])
     if notes:
@@ -132,6 +137,29 @@ def _size(grids: Sequence[_Grid]) -> str:
     size = next(name for limit, name in _SIZES if limit is None or width <= limit)
     many = any(len(grid.headers) >= _SMALL_FROM for grid in grids)
     return size or (r"\small" if many else "")
+
+
+def for_paper(notes: Sequence[Note]) -> list[Note]:
+    """Leave out of the notes what says which command to type.
+
+    Examples
+    --------
+    >>> notes = [
+    ...     Note("no interval: 2 models are too few (for only these 2, use --cluster none)", "–"),
+    ...     Note("To read a row's caveats in full: errcomp audit TABLE --where gpu=A100"),
+    ... ]
+    >>> [note.text for note in for_paper(notes)]
+    ['no interval: 2 models are too few']
+    """
+    told = [replace(note, text=_without_commands(note.text)) for note in notes]
+    return [note for note in told if note.text]
+
+
+def _without_commands(text: str) -> str:
+    if not _COMMAND.search(text):
+        return text
+    text = _ASIDE.sub(lambda aside: "" if _COMMAND.search(aside[0]) else aside[0], text)
+    return " ".join(part for part in _SENTENCE.split(text) if not _COMMAND.search(part))
 
 
 def _notes(notes: Sequence[Note]) -> list[str]:

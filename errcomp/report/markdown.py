@@ -71,7 +71,7 @@ def escaped(text: str) -> str:
 
 def _table(table: Table) -> str:
     title = table.title.strip(" ")
-    parts = [f"**{escaped(title)}**"]
+    parts = [f"**{escaped(title)}**", *([escaped(table.lead)] if table.lead else [])]
     if table.rows:
         lines = [[column.header for column in table.columns]]
         lines += [[column.cell(row).text for column in table.columns] for row in table.rows]

@@ -254,6 +254,8 @@ class Table:
         A str is a note without a mark.
     on : {"text", "page"}, optional
         The only medium that shows it; by default, both.
+    lead : str
+        What the table shows, in one sentence below its title; a page shows verdicts instead.
 
     Examples
     --------
@@ -274,6 +276,7 @@ class Table:
     rows: Sequence[Any]
     notes: Sequence[Note | str] = ()
     on: Medium | None = None
+    lead: str = ""
 
     def remarks(self) -> list[Note]:
         """Return the notes as `Note` objects.
@@ -431,6 +434,19 @@ def heading_of(name: str) -> str:
     """
     first = name.split(" ", 1)[0]
     return name[:1].upper() + name[1:] if first.islower() else name
+
+
+def key_heading(name: str) -> str:
+    """Return the heading of a key column: a name that errcomp gave, or the author's own name.
+
+    Examples
+    --------
+    >>> key_heading("device"), key_heading("gpu")
+    ('Device', 'gpu')
+    """
+    from errcomp.tables import RESERVED_KEYS
+
+    return heading_of(name) if name in RESERVED_KEYS else name
 
 
 def key_text(value: object) -> str:

@@ -39,6 +39,9 @@ def render(table: Table) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=colour, highlight=False, emoji=False)
     console.print(Text(table.title, style="bold"))
+    if table.lead:
+        console.print()
+        console.print(_wrap(Note(table.lead), width))
     for columns in fitting(table, width) if table.rows else ():
         console.print()
         console.print(_grid(columns, table.rows, width))

@@ -16,7 +16,7 @@ from errcomp.metrics import figure as figure_named
 from errcomp.metrics.scoring import NEUTRAL
 from errcomp.report import forms
 from errcomp.report.drawing import words
-from errcomp.report.model import Column, Figure, Report, Table, heading_of, key_text
+from errcomp.report.model import Column, Figure, Report, Table, heading_of, key_heading, key_text
 from errcomp.results import Estimate, why_none
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _table(summary: Summary, title: str) -> Table:
 
     def key_column(name: str) -> Column:
         return Column(
-            heading_of(name), lambda row: key_text(row.key.get(name, "all pairs")), key=True
+            key_heading(name), lambda row: key_text(row.key.get(name, "all pairs")), key=True
         )
 
     def figure_column(name: str) -> Column:

@@ -56,7 +56,7 @@ def test_numbers_are_those_of_the_document(
                 assert f"[{100 * row[f'{name}_low']:.1f}, " in text
     words = [word.removeprefix("? ").removeprefix("✗ ") for word in column(page, GROUPS, 7)]
     judged = [(row["verdict"], row["verdict_jointly"]) for row in rows]
-    assert words == [f"({a})" if b not in (None, a) else a for a, b in judged]
+    assert words == [f"maybe {a}" if b not in (None, a) else a for a, b in judged]
 
 
 def test_a_click_on_a_head_sorts_by_value(opened: Open) -> None:
@@ -89,7 +89,7 @@ def test_filters_by_words_and_by_value(opened: Open) -> None:
     holder.get_by_label("Filter").fill("h100")
     assert column(page, GROUPS, 1) == ["H100", "H100"]
     holder.get_by_label("Filter").fill("")
-    holder.get_by_label("Verdict").select_option(label="? (overstated)")
+    holder.get_by_label("Verdict").select_option(label="? maybe overstated")
     assert column(page, GROUPS, 1) == ["H100", "L4"]
     assert holder.locator(".hint").inner_text() == "2 of 19 rows"
 
@@ -97,7 +97,7 @@ def test_filters_by_words_and_by_value(opened: Open) -> None:
 def test_caveats_unfold_with_what_to_do(opened: Open) -> None:
     page = opened()
     row = table(page, GROUPS).locator("tbody tr").nth(3)
-    fold = page.locator(".fold").filter(has_text="H100 inference: (overstated), 6 caveats")
+    fold = page.locator(".fold").filter(has_text="H100 inference: maybe overstated, 6 caveats")
     assert not fold.locator(".remedy").first.is_visible()
     row.locator("a").click()
     assert fold.locator(".remedy").count() == 6

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from errcomp.report.forms import figure, text
-from errcomp.report.latex import OTHERS, latex
+from errcomp.report.latex import OTHERS, for_paper, latex
 from errcomp.report.model import Cell, Column, Form, Note, Table, item
 from errcomp.results import Written
 
@@ -236,3 +236,30 @@ def test_characters_of_other_scripts_are_defined_once_and_only_where_they_are() 
     assert made.index(OTHERS) < made.index(r"\begin{table}")
     assert made.count(r"\errchar{4E2D}") == 2
     assert "errchar" not in latex([table(("é", ["α"]))])
+
+
+@pytest.mark.parametrize(
+    ("told", "left"),
+    [
+        ("n is small.", "n is small."),
+        ("no interval: 2 gpus are too few (for only these 2, use --cluster app)",
+         "no interval: 2 gpus are too few"),
+        ("T4: not verifiable. Name the average with --aggregation mean (or another).",
+         "T4: not verifiable."),
+        ("Errors are skewed (most are high). For all: errcomp audit TABLE --tool all",
+         "Errors are skewed (most are high)."),
+        ("The result is called errcomp as well.", "The result is called errcomp as well."),
+        ("A range of 5--a is kept.", "A range of 5--a is kept."),
+    ],
+)  # fmt: skip
+def test_a_paper_has_no_hints_about_commands(told: str, left: str) -> None:
+    assert [note.text for note in for_paper([Note(told, "a")])] == [left]
+    assert escapes(left) in latex([table(("A", ["1"]), notes=[Note(told)])])
+
+
+def test_a_note_that_is_only_a_hint_is_left_out() -> None:
+    assert for_paper([Note("To read it in full: errcomp audit TABLE --where gpu=A100")]) == []
+
+
+def escapes(text: str) -> str:
+    return text.replace("--", "-{}-")

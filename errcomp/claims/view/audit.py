@@ -27,6 +27,7 @@ from errcomp.report.model import (
     Verdict,
     caveat_text,
     heading_of,
+    key_heading,
     key_text,
     listing,
 )
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 __all__ = [
     "INDEPENDENT",
     "audit_view",
-    "brackets_note",
     "is_an_error",
+    "maybe_note",
     "stayed",
 ]
 
@@ -57,7 +58,6 @@ REPORTED = "Attributed to the tool by the survey, without a source"
 INDEPENDENT = (
     "Every pair counts as independent, because no key says which pairs have correlated errors."
 )
-_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 _TONES: Mapping[str, Tone] = {
     "consistent": "plain",
     "overstated": "bad",
@@ -125,10 +125,10 @@ def _line(audit: Audit) -> list[str]:
 def _groups(audit: Audit) -> Table:
     """Lay out every group. To add a column to the audit, add it here."""
     rows = _rows(audit)
-    letters = _caveat_letters(rows)
+    judged = any(row.verdict.claim is not None for row in rows)
     columns = [
         *_keys(audit),
-        Column("Claim", lambda row: row.verdict, _CLAIM, marks=_claim_sign),
+        *([Column("Claim", lambda row: row.verdict, _CLAIM, marks=_claim_sign)] if judged else []),
         Column(
             f"MAPE [{100 * audit.level:g} %]",
             lambda row: row.figures["mape"],
@@ -141,14 +141,20 @@ def _groups(audit: Audit) -> Table:
             lambda row: row.figures["max_ape"],
             forms.estimate,
             about=figure("max_ape").definition,
+            on="page" if judged else None,  # a terminal has no room for it beside the claim
         ),
-        Column("Verdict", lambda row: row.verdict, _VERDICT, choice=True),
-        *([Column("Survey", survey_word, choice=True)] if any(map(survey_word, rows)) else []),
-        Column("Caveat", lambda row: "".join(letters[c.code] for c in row.caveats), on="text"),
+        *([Column("Verdict", lambda row: row.verdict, _VERDICT, choice=True)] if judged else []),
+    ]
+    if any(map(survey_word, rows)):
+        columns.append(Column("Survey", survey_word, choice=True, on="page"))
+    columns += [
+        Column("Caveats", _worst_caveat, on="text"),
         Column("Caveats", lambda row: row, _CAVEATS, on="page"),
     ]
-    title = f"Claimed and recomputed accuracy: {subject(audit, 'the given table')}"
-    return Table(title, columns, rows, _notes(audit, rows, letters))
+    words = "Claimed and recomputed accuracy" if judged else "Recomputed accuracy"
+    title = f"{words}: {subject(audit, 'the given table')}"
+    lead = " ".join(f"{claim_line(verdict)}" for verdict in audit.claims if _is_own(verdict))
+    return Table(title, columns, rows, _notes(audit, rows), lead=lead)
 
 
 def _other_figures(audit: Audit) -> Table:
@@ -216,7 +222,7 @@ _CAVEATS = Form(_written_caveats, right=True)
 
 
 def _key_column(name: str) -> Column:
-    return Column(heading_of(name), lambda row: key_text(row.key.get(name, "all")), key=True)
+    return Column(key_heading(name), lambda row: key_text(row.key.get(name, "all")), key=True)
 
 
 def subject(result: Audit, unnamed: str) -> str:
@@ -237,12 +243,12 @@ def is_reported(claim: Claim) -> bool:
     return claim.claimed_by.startswith("the survey")
 
 
-def brackets_note(result: Audit, verdicts: Iterable[Judged]) -> str:
-    """Say what brackets around verdicts mean; empty where no verdict has any."""
+def maybe_note(result: Audit, verdicts: Iterable[Judged]) -> str:
+    """Say what "maybe" before verdicts means; empty where no verdict has it."""
     if all(verdict.together == verdict.word for verdict in verdicts):
         return ""
     return (
-        "A verdict in (brackets) is not significant after correcting for "
+        'A verdict with "maybe" is not significant after correcting for '
         f"{result.judged_together} claims."
     )
 
@@ -263,34 +269,49 @@ def survey_word(row: AuditRow) -> str:
     return words if len(words) <= len("Mismatch") else ""
 
 
-def _caveat_letters(rows: Sequence[AuditRow]) -> Mapping[str, str]:
-    """Give each caveat a letter, the most frequent first, so that a row stays one line."""
-    counts = Counter(caveat.code for row in rows for caveat in row.caveats)
-    return {code: _LETTERS[i] for i, (code, _) in enumerate(counts.most_common())}
+def _worst_caveat(row: AuditRow) -> str:
+    """Name the most serious caveat, and count the others: the checks run in this order."""
+    codes = list(dict.fromkeys(caveat.code for caveat in row.caveats))
+    return f"{codes[0]}{f' +{len(codes) - 1}' if len(codes) > 1 else ''}" if codes else ""
 
 
-def _notes(result: Audit, shown: Sequence[AuditRow], letters: Mapping[str, str]) -> list[Note]:
-    """Explain the table. Notes that a page shows elsewhere are for text only."""
+def _caveats_by_code(result: Audit, shown: Sequence[AuditRow]) -> list[Note]:
+    """Say what each caveat means and which rows have it."""
     titles = {check.code: check.title for check in CHECKS if check.scope != "tools"}
-    notes = [
-        Note(caveat_text(code, titles[code]), letter, on="text") for code, letter in letters.items()
-    ]
-    notes += _signs(shown)
+    rows: dict[str, list[str]] = {}
+    for row in shown:
+        for code in dict.fromkeys(caveat.code for caveat in row.caveats):
+            name = name_of(row) if row.key or len(result.overall) > 1 else "all"
+            rows.setdefault(code, []).append(name)
+    alone = len(shown) == 1
+    items = (
+        caveat_text(code, titles[code]) + ("" if alone else f" ({_first_few(rows[code])})")
+        for code in titles
+        if code in rows
+    )
+    return listing("Caveats, the most serious first:", items, on="text") if rows else []
+
+
+def _notes(result: Audit, shown: Sequence[AuditRow]) -> list[Note]:
+    """Explain the table. Notes that a page shows elsewhere are for text only."""
+    notes = _signs(shown)
     notes += map(Note, (*_joint_notes(result), *_undecided_notes(result)))
+    notes += _caveats_by_code(result, shown)
     notes += _how_to_ask(result)
     notes += (Note(text, on="text") for text in (*unchecked(result), *stayed(result)))
     for row in result.overall:
         if row.caveats:
             head = f"What the MAPE of all {row.n:,} pairs hides{_in_brackets(row.tool)}:"
             notes += listing(head, (caveat.message for caveat in row.caveats), on="text")
-    if result.claims:
-        notes += listing("Other claims:", map(claim_line, result.claims), on="text")
+    others = [verdict for verdict in result.claims if not _is_own(verdict)]
+    if others:
+        notes += listing("Other claims:", map(claim_line, others), on="text")
     if result.caveats:
         notes += listing("Comparing these tools:", (c.message for c in result.caveats), on="text")
     notes += [Note(f"Not used: {not_used(dropped)}", on="text") for dropped in result.dropped]
     if result.others:
-        others = f"Other tools in the table, to audit with --tool NAME: {', '.join(result.others)}"
-        notes.append(Note(others, apart=True, on="text"))
+        tools = f"Other tools in the table, to audit with --tool NAME: {', '.join(result.others)}"
+        notes.append(Note(tools, apart=True, on="text"))
     return notes
 
 
@@ -300,7 +321,8 @@ def _how_to_ask(result: Audit) -> list[Note]:
     if example is None or not result.by:
         return []
     where = " ".join(f"--where {quote(f'{k}={v}')}" for k, v in example.key.items())
-    return [Note(f"To read a row's caveats in full: errcomp audit TABLE {where}", on="text")]
+    table = quote(result.source.removeprefix("dataset ")) if result.source else "TABLE"
+    return [Note(f"To read a row's caveats in full: errcomp audit {table} {where}", on="text")]
 
 
 def _signs(shown: Sequence[AuditRow]) -> list[Note]:
@@ -370,10 +392,10 @@ def _joint_notes(result: Audit) -> list[str]:
     note = (
         f"{result.judged_together} claims are checked, each at {100 * result.level:g} % confidence."
     )
-    brackets = brackets_note(result, verdicts)
-    if not brackets and any(verdict.word in ("overstated", "understated") for verdict in verdicts):
-        brackets = "Correcting for the number of claims changes no verdict."
-    return [f"{note} {brackets}".rstrip()]
+    maybe = maybe_note(result, verdicts)
+    if not maybe and any(verdict.word in ("overstated", "understated") for verdict in verdicts):
+        maybe = "Correcting for the number of claims changes no verdict."
+    return [f"{note} {maybe}".rstrip()]
 
 
 def _undecided_notes(result: Audit) -> list[str]:
@@ -414,6 +436,11 @@ def name_of(row: AuditRow) -> str:
 
 def _in_brackets(tool: str) -> str:
     return f" ({tool})" if tool else ""
+
+
+def _is_own(verdict: Judged) -> bool:
+    """Say whether the user claims it: that is what the user asks about."""
+    return verdict.claim is not None and verdict.claim.claimed_by == "the user"
 
 
 def claim_line(verdict: Judged) -> str:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from errcomp.caveats import remedies
 from errcomp.claims.verdict import lacks_aggregation
-from errcomp.claims.view.audit import INDEPENDENT, brackets_note, is_an_error, stayed
+from errcomp.claims.view.audit import INDEPENDENT, is_an_error, maybe_note, stayed
 from errcomp.errors import InputError
 from errcomp.report.junit import Case, CheckReport
 from errcomp.report.markdown import head, items, line, paragraph, table
@@ -215,8 +215,8 @@ def _table(result: Audit, judged: Sequence[_Judged]) -> list[str]:
     names = ["claim about", "n", "claimed", f"recomputed [{100 * result.level:g} %]", "verdict"]
     if not rows:
         return []
-    brackets = brackets_note(result, (claim.verdict for claim in judged))
-    told = paragraph(brackets) if brackets else []
+    maybe = maybe_note(result, (claim.verdict for claim in judged))
+    told = paragraph(maybe) if maybe else []
     return [*table(names, rows, right=(1, 2, 3)), *told]
 
 

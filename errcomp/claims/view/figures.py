@@ -64,7 +64,7 @@ def claimed(audit: Audit, ax: Axes | None = None) -> Axes:
     drawn; all are written beside the axes. A claim about another metric than the mean is compared
     with that metric, drawn as an open circle. Below the line are all pairs of a tool together.
     Intervals and ticks far beyond the means are cut and end in an arrow; the interval is written
-    beside. The verdict is that of `errcomp.audit`, in brackets where it is not significant after
+    beside. The verdict is that of `errcomp.audit`, with "maybe" where it is not significant after
     correcting for the number of claims.
 
     Misleads where a diamond inside an interval is taken as a confirmed claim: a wide interval holds
@@ -157,7 +157,7 @@ def _claim_text(claim: Claim | None) -> str:
 
 
 def _word(row: AuditRow) -> str:
-    """Return the verdict, in brackets after correction; empty without a claim."""
+    """Return the verdict, with "maybe" after correction; empty without a claim."""
     if row.verdict.word == "no claim":
         return ""
     return row.verdict.shown
@@ -279,10 +279,8 @@ def _notes(audit: Audit, words: Sequence[str], left_out: Sequence[AuditRow]) -> 
     for word, side in (("overstated", "above"), ("understated", "below")):
         if any(word in shown for shown in words):
             notes.append(f"{word}: the whole interval lies {side} the claim")
-    if any(word.startswith("(") for word in words):
-        notes.append(
-            f"in (brackets): not significant after correcting for {audit.judged_together} claims"
-        )
+    if any(word.startswith("maybe") for word in words):
+        notes.append(f"maybe: not significant after correcting for {audit.judged_together} claims")
     if len(audit.overall) > _MOST_ROWS:
         notes.append(f"not drawn: {_text.count(len(audit.overall) - _MOST_ROWS, 'tool')}")
     return notes

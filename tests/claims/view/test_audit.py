@@ -50,11 +50,11 @@ def test_groups_and_claims_about_all_pairs_are_counted_and_named(judged: Audit) 
 
 
 @pytest.mark.parametrize("word", ["overstated", "understated"])
-def test_verdicts_that_hold_only_alone_stand_in_brackets(judged: Audit, word: Word) -> None:
+def test_verdicts_that_hold_only_alone_have_a_word_for_it(judged: Audit, word: Word) -> None:
     lost = with_words(judged, word, "consistent")
-    assert words(lost) == [f"({word})", "overstated", "overstated"]
+    assert words(lost) == [f"maybe {word}", "overstated", "overstated"]
     assert said(lost) == (
-        "3 claims are checked, each at 95 % confidence. A verdict in (brackets) is not significant "
+        '3 claims are checked, each at 95 % confidence. A verdict with "maybe" is not significant '
         "after correcting for 3 claims."
     )
     assert words(with_words(judged, word, word))[0] == word
@@ -71,7 +71,7 @@ def test_a_claim_that_is_wrong_only_alone_is_told_so(judged: Audit) -> None:
     (verdict,) = judged.claims
     assert "<5 % (given by the user): overstated. " in claim_line(verdict)
     alone = replace(verdict, jointly="consistent")
-    assert "<5 % (given by the user): (overstated). " in claim_line(alone)
+    assert "<5 % (given by the user): maybe overstated. " in claim_line(alone)
 
 
 def test_a_single_claim_is_judged_by_itself() -> None:
