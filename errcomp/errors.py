@@ -240,7 +240,7 @@ def warn_caller(message: str, category: type[Warning]) -> None:
 
     Examples
     --------
-    >>> with warnings.catch_warnings(record=True) as caught:
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
     ...     warn_caller("a guess", GuessedWarning)
     >>> len(caught)
     1

@@ -44,7 +44,7 @@ class Shown:
         >>> import errcomp as ec
         >>> report = ec.audit({"predicted": [11.0, 90.0], "measured": [10.0, 100.0]}).view()
         >>> [column.header for column in report.tables[0].columns]
-        ['n', 'Claim', 'MAPE [95 %]', 'Max APE', 'Verdict', 'Caveat', 'Caveats']
+        ['n', 'MAPE [95 %]', 'Max APE', 'Caveats', 'Caveats']
         """
         raise NotImplementedError
 

@@ -154,6 +154,7 @@ def with_guess(
 
     Examples
     --------
+    >>> import warnings
     >>> with warnings.catch_warnings(action="ignore"):
     ...     with_guess({}, {"sim_us": True, "measured": True}, "t.csv")
     {'predicted': 'sim_us'}

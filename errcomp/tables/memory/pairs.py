@@ -82,7 +82,7 @@ def as_pairs(
     Traceback (most recent call last):
         ...
     errcomp.errors.InputError: measured must be positive, got 0.0 in row 2. Exclude such rows with \
-zeros="exclude" (--zeros exclude; the result counts them), or fix the measurement.
+zeros="exclude" (--zeros exclude; the result gives their number), or fix the measurement.
     """
     p = as_float("predicted", predicted)
     m = as_float("measured", measured)
