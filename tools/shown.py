@@ -149,6 +149,7 @@ def main(names: list[str]) -> None:
             (Path(scratch) / "shared").symlink_to(ROOT.parent / "shared")
             folder = Path(scratch) / "checkout"
             folder.mkdir()
+            (folder / "examples").symlink_to(ROOT / "examples")
             os.chdir(folder)
             text = BLOCK.sub(Page(texts[page], folder, writers).block, texts[page])
         if text != texts[page]:

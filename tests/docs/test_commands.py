@@ -66,6 +66,7 @@ def test_output_is_as_shown(
         (tmp_path / "shared").symlink_to(ROOT.parent / "shared")
     here = tmp_path / "checkout"
     here.mkdir()
+    (here / "examples").symlink_to(ROOT / "examples")
     monkeypatch.chdir(here)
     for made in commands_that_write(argv):
         main(made)
