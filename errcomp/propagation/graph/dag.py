@@ -191,8 +191,9 @@ class Dag(Node, node="dag"):
 
     def time(self, algebra: Algebra[T]) -> T:
         # An engine that can draw all durations at once needs no sums and maxima event by event.
-        if isinstance(algebra, Sampling):
-            return cast(T, self.finish_times(self.duration_block(algebra)))
+        # Since Python 3.12, isinstance does not see a method that __getattr__ passes on.
+        if hasattr(algebra, "block"):
+            return cast(T, self.finish_times(self.duration_block(cast(Sampling, algebra))))
         takes = list(self.durations.values())
 
         def duration(i: int) -> T:
