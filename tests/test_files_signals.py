@@ -411,6 +411,8 @@ class Step:
         return self.count
 
 
+# Slow, so that only one Python runs it: others trace other instructions, 3.13 not always the same.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("write", "old", "new"),
     [

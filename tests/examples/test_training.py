@@ -284,10 +284,11 @@ class TestErrors:
             assert width == pytest.approx(row.relative_sd, rel=0.03)
 
     def test_same_seed_same_table(self, job: TrainingJob, tables: dict[str, LevelsTable]) -> None:
-        assert levels_table("classes", job, draws=4096) == tables["classes"]
+        # By their text: since Python 3.13, rows with NaN are not equal to themselves.
+        assert repr(levels_table("classes", job, draws=4096)) == repr(tables["classes"])
         other = levels_table("classes", job, draws=4096, seed=1).row("iteration")
         first = tables["classes"].row("iteration")
-        assert other != first
+        assert repr(other) != repr(first)
         assert other.high == pytest.approx(first.high, rel=0.01)
 
     def test_growth_is_against_the_level_below(self, tables: dict[str, LevelsTable]) -> None:
