@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 #: Help of --seed where intervals are resampled.
 SEED_HELP = "seed of the random resampling for intervals (default: 0)"
-#: Name of standard input in messages, and bytes that are copied at once.
-_STDIN, _BLOCK = "standard input", 1 << 20
+#: Name of standard input in messages, bytes that are copied at once, and most bytes in all.
+_STDIN, _BLOCK, _PIPED = "standard input", 1 << 20, 4 << 30
 #: Number of files in a folder that suggestions of near names consider.
 _FILES_LOOKED_AT = 1000
 
@@ -206,14 +206,16 @@ def _standard_input() -> Iterator[Path]:
 
     Messages and warnings name standard input instead of the file.
     """
-    limit = current().most_unpacked(0)
+    if sys.stdin is None:
+        raise InputError("standard input is closed. Give a file, or pipe a table into the command.")
+    limit = current().unpacked or _PIPED
     with TemporaryDirectory(prefix="errcomp-") as folder:
         path = Path(folder, "table")
         with path.open("wb") as file:
             while block := sys.stdin.buffer.read(_BLOCK):
                 if file.tell() + len(block) > limit:
                     raise InputError(
-                        f"standard input has more than {limit / 1e9:g} GB. "
+                        f"standard input has more than {limit:,} bytes. "
                         f"{how_to_raise('unpacked', '8GB')}"
                     )
                 file.write(block)
@@ -221,7 +223,8 @@ def _standard_input() -> Iterator[Path]:
             with warnings.catch_warnings(record=True) as caught:
                 yield path
         except InputError as error:
-            raise InputError(str(error).replace(str(path), _STDIN)) from None
+            error.args = (str(error).replace(str(path), _STDIN),)
+            raise
         finally:
             for warning in caught:
                 text = str(warning.message).replace(str(path), _STDIN)

@@ -49,7 +49,9 @@ def render(table: Table) -> str:
     lines = drawn.rstrip("\n").splitlines()
     if table.rows and table.notes:
         lines.append("")
-    return "\n".join([*lines, *(_wrap(note, width) for note in table.remarks())])
+    text = "\n".join([*lines, *(_wrap(note, width) for note in table.remarks())])
+    # The first note may bring a blank line of its own.
+    return re.sub(r"\n\n\n+", "\n\n", text)
 
 
 def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: int) -> RichTable:

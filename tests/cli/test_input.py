@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import gzip
+import io
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -91,3 +93,101 @@ def test_a_table_that_may_be_cut_off_is_noted_once(run: Run, tmp_path: Path, com
         found = run(*command.split(), path)
         assert found.code == 0, found.err
         assert found.err.count("The last line of table.csv has no line end") == n
+
+
+RESULTS = b"app,gpu,sim,hw\nbert,A,110,100\nbert,B,90,100\ngpt,A,95,100\n"
+
+
+@pytest.fixture
+def piped(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command with these bytes on standard input."""
+
+    def call(content: bytes, *argv: object) -> Any:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+        return run(*argv)
+
+    return call
+
+
+@pytest.mark.parametrize("command", ["audit", "metrics"])
+def test_a_table_comes_from_standard_input(
+    run: Run, piped: Run, tmp_path: Path, command: str
+) -> None:
+    (tmp_path / "results.csv").write_bytes(RESULTS)
+    ran = piped(RESULTS, command, "-", "--json")
+    assert ran.code == 0
+    assert ran.json["source"] == "standard input"
+    of_file = run(command, tmp_path / "results.csv", "--json").json
+    assert ran.json["rows"] == of_file["rows"]
+    assert ran.err.startswith("errcomp: note: standard input: read as predicted: sim")
+    zipped = piped(gzip.compress(RESULTS), command, "-", "--json")
+    assert zipped.json["rows"] == of_file["rows"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "standard input: the file is empty"),
+        (RESULTS[:-5], "standard input: line 4: 3 fields, but the header has 4"),
+        (b"app,sim,hw\na,1,0\n", "standard input: measured must be positive, got 0.0 in line 2"),
+        (b"\0" * 100, "standard input: line 1: a zero byte"),
+    ],
+)
+def test_errors_in_standard_input_name_it(piped: Run, content: bytes, message: str) -> None:
+    ran = piped(content, "audit", "-")
+    assert (ran.code, ran.out) == (2, "")
+    assert f"errcomp: {message}" in ran.err
+    assert "errcomp-" not in ran.err
+
+
+def test_columns_of_standard_input_that_several_fit_are_shown_as_commands(piped: Run) -> None:
+    ran = piped(b"app,sim_a,sim_b,hw\na,1,2,3\n", "audit", "-")
+    assert ran.code == 2
+    assert ran.err.splitlines()[1:] == [
+        "  errcomp audit - --predicted sim_a --measured hw",
+        "  errcomp audit - --predicted sim_b --measured hw",
+    ]
+
+
+def test_standard_input_is_limited(
+    piped: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    content = RESULTS + b"vgg,A,95,100\n" * 1000
+    ran = piped(content, "audit", "-", "--limit", "unpacked=10k")
+    assert ran.code == 2
+    assert "standard input has more than 10,000 bytes" in ran.err
+    assert "--limit unpacked=" in ran.err
+    assert piped(content, "audit", "-", "--limit", "unpacked=14k").code == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_closed_standard_input_is_no_table(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    ran = run("audit", "-")
+    assert (ran.code, ran.out) == (2, "")
+    assert ran.err == (
+        "errcomp: standard input is closed. Give a file, or pipe a table into the command.\n"
+    )
+
+
+def test_a_folder_and_a_pattern_of_files(run: Run, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.csv").write_bytes(RESULTS)
+    whole = run("audit", tmp_path, "--by", "file", "--json")
+    assert [(row["file"], row["n"]) for row in whole.json["rows"]] == [("a", 3), ("b", 3)]
+    pattern = run("audit", tmp_path / "*.csv", "--by", "file", "--json")
+    assert pattern.json["rows"] == whole.json["rows"]
+    (tmp_path / "b.csv").write_bytes(RESULTS.rstrip())
+    assert "note: The last line of b.csv has no line end" in run("audit", tmp_path).err
+
+
+def test_rows_without_a_number_are_left_out_on_request(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    path.write_bytes(RESULTS + b"vgg,A,n/a,100\n")
+    ran = run("audit", path)
+    assert ran.code == 2
+    assert "--missing exclude" in ran.err
+    ran = run("audit", path, "--missing", "exclude", "--json")
+    assert ran.json["n"] == 3
+    assert [left["n"] for left in ran.json["dropped"]] == [1]

@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from errcomp.report.model import Cell, Column, Form, Table, item
+from errcomp.report.forms import count
+from errcomp.report.model import Cell, Column, Form, Table, item, listing
 from errcomp.report.text import render
 
 FIGURES = Form(Cell, right=True)
@@ -79,3 +80,14 @@ def test_a_narrow_terminal_gets_narrow_tables(monkeypatch: pytest.MonkeyPatch) -
         assert "\x1b" not in text
     monkeypatch.setenv("NO_COLOR", "")  # set and empty means nothing
     assert "\x1b" in render(wide)
+
+
+def test_a_list_below_a_table_has_one_blank_line_before_it() -> None:
+    notes = listing("Before using these numbers:", ["n is small."])
+    shown = render(Table("Errors", [Column("n", lambda row: row, count)], [1], notes))
+    assert shown.splitlines()[-4:] == ["1", "", "Before using these numbers:", " · n is small."]
+
+
+def test_a_lead_stands_between_title_and_table() -> None:
+    shown = render(Table("Errors", [Column("n", lambda row: row, count)], [1], lead="It holds."))
+    assert shown.splitlines() == ["Errors", "", "It holds.", "", "n", "─", "1"]

@@ -318,11 +318,10 @@ def _notes(result: Audit, shown: Sequence[AuditRow]) -> list[Note]:
 def _how_to_ask(result: Audit) -> list[Note]:
     """Say how to print a row's caveats in words."""
     example = next((row for row in result.rows if row.caveats), None)
-    if example is None or not result.by:
+    if example is None or len(result.rows) < 2:  # the caveats of a single group stand below
         return []
     where = " ".join(f"--where {quote(f'{k}={v}')}" for k, v in example.key.items())
-    table = quote(result.source.removeprefix("dataset ")) if result.source else "TABLE"
-    return [Note(f"To read a row's caveats in full: errcomp audit {table} {where}", on="text")]
+    return [Note(f"To read a row's caveats in full: errcomp audit TABLE {where}", on="text")]
 
 
 def _signs(shown: Sequence[AuditRow]) -> list[Note]:
