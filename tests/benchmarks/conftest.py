@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
@@ -14,16 +14,10 @@ BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 
 
 @pytest.fixture
-def script(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
-    """Import a script by its name."""
+def script(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], ModuleType]]:
+    """Import scripts by name: anew in each test, once within it."""
     monkeypatch.syspath_prepend(str(BENCHMARKS))
-    before = set(sys.modules)
-
-    def load(name: str) -> ModuleType:
-        found = importlib.import_module(name)
-        for other in set(sys.modules) - before:
-            if str(getattr(sys.modules[other], "__file__", "")).startswith(str(BENCHMARKS)):
-                monkeypatch.delitem(sys.modules, other)
-        return found
-
-    return load
+    yield importlib.import_module
+    for name, module in list(sys.modules.items()):
+        if str(getattr(module, "__file__", "")).startswith(str(BENCHMARKS)):
+            del sys.modules[name]
