@@ -28,12 +28,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from slices import Key
 
 #: What other processes may use, in cores.
 MOST_OTHERS = 1.2
@@ -57,6 +58,7 @@ class Protocol:
     most_profiled_runs: int = 16
     slice_ms: float = 20.0
     smallest_only: bool = False
+    on: str = "cpu"
 
     @property
     def pieces(self) -> int:
@@ -64,7 +66,8 @@ class Protocol:
         return self.rounds * self.parts
 
 
-QUICK = Protocol(rounds=3, parts=1, seconds=5.0, slice_ms=1.0, smallest_only=True)
+#: What a quick try changes.
+QUICK = {"rounds": 3, "parts": 1, "seconds": 5.0, "slice_ms": 1.0, "smallest_only": True}
 
 
 class Load:
@@ -278,6 +281,7 @@ class Collection:
                     {**result, "piece": piece["piece"]}
                 )
         kernels, processes = [], []
+        phases = self.about["protocol"].get("phases", ())
         for (name, variant), results in by_run.items():
             about = self.about["models"][name]
             run = "/".join([about["model"], *about["path"], variant])
@@ -291,15 +295,19 @@ class Collection:
                 "variant": variant,
                 "version": self.about["version"],
             }
-            kernels += [{**keys, **row} for row in kernel_rows(run, results)]
+            kernels += [{**keys, **row} for row in kernel_rows(run, results, phases)]
             processes += [{"run": run, **process_row(result)} for result in results]
         self.write("kernels.csv", as_csv(kernels))
         self.write("processes.csv", as_csv(processes))
         self.write("protocol.json", json.dumps({**self.about, "pieces": pieces}, indent=2) + "\n")
 
 
-def kernel_rows(run: str, results: Sequence[Mapping[str, Any]]) -> Iterable[dict[str, Any]]:
+def kernel_rows(
+    run: str, results: Sequence[Mapping[str, Any]], phases: Sequence[str] = ()
+) -> Iterable[dict[str, Any]]:
     """Return a row for each operator of a run, with means over processes.
+
+    Where runs have phases, a row also has its phase, and how long that took without profiler.
 
     Means, not medians: operators and run stay those of the same processes, some of which are
     slower in both.
@@ -317,12 +325,19 @@ def kernel_rows(run: str, results: Sequence[Mapping[str, Any]]) -> Iterable[dict
     }
     of_run: dict[str, Any] = {name: in_ms(np.mean(times)) for name, times in whole.items()}
     of_run["run_spread"] = spread(whole["run_measured"])
-    for i, (kind, inputs, output, count) in enumerate(kinds[0]):
+    took = {
+        phase: in_ms(np.mean([result["phases"][phase] for result in results]))
+        for phase in results[0].get("phases", ())
+    }
+    for i, (*key, count) in enumerate(kinds[0]):
+        kernel = Key(*key)
         times = [result["kernels"][i]["time"] for result in results]
         yield {
-            "kernel": f"{kind} {inputs}".rstrip() + (f"->{output}" if output else ""),
-            "kernel_class": kind,
-            "shape": output,
+            "kernel": f"{kernel.name} {kernel.inputs}".rstrip()
+            + (f"->{kernel.output}" if kernel.output else ""),
+            "kernel_class": kernel.operator or kernel.name,
+            "shape": kernel.output,
+            **({"phase": kernel.phase, "phase_measured": took.get(kernel.phase)} if phases else {}),
             "count": count,
             "measured": in_ms(np.mean(times)),
             "measured_spread": spread(times),
@@ -366,11 +381,11 @@ def main(
     doc: str,
     script: str,
     describe: Callable[[Path, Protocol], Mapping[str, Any]],
-    whole: Protocol | None = None,
+    protocols: Mapping[str, Protocol] = {"cpu": Protocol()},
 ) -> int:
     """Run a collector: `describe` writes models to a folder and says what is measured.
 
-    `whole` is how, where it is not as `Protocol` says.
+    `protocols` say how, for each kind of device that the collector can measure.
     """
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("folder", type=Path)
@@ -378,8 +393,12 @@ def main(
         "--quick", action="store_true", help="try it: smallest shapes, seconds only"
     )
     parser.add_argument("--anyway", action="store_true", help="measure on a busy machine too")
+    if len(protocols) > 1:
+        parser.add_argument("--device", choices=list(protocols), default="cpu", dest="on")
     args = parser.parse_args()
-    protocol = QUICK if args.quick else whole or Protocol()
+    protocol = protocols[getattr(args, "on", "cpu")]
+    if args.quick:
+        protocol = replace(protocol, **QUICK)
     with tempfile.TemporaryDirectory() as models:
         about = describe(Path(models), protocol)
         collection = Collection(args.folder, protocol, about, script)

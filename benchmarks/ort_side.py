@@ -54,7 +54,7 @@ def main() -> None:
         os.setpriority(os.PRIO_PROCESS, 0, -20)
     folder = Path(job["folder"])
     sessions = {
-        (name, profiled): Session(folder, name, "all", profiled)
+        (name, profiled): Session({"folder": folder}, name, "all", profiled)
         for name in job["models"]
         for profiled in (False, True)
     }

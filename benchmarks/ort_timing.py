@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import onnxruntime as ort
@@ -20,7 +21,8 @@ LEVELS = {
 class Session(slices.Session):
     """A model on one thread."""
 
-    def __init__(self, folder: Path, name: str, variant: str, profiled: bool) -> None:
+    def __init__(self, job: Mapping[str, Any], name: str, variant: str, profiled: bool) -> None:
+        folder = Path(job["folder"])
         model = folder / f"{name}.onnx"
         options = ort.SessionOptions()
         options.intra_op_num_threads = options.inter_op_num_threads = 1
@@ -52,7 +54,7 @@ def profiled_runs(file: Path) -> Iterator[Profile]:
         if event["cat"] == "Node" and event["name"].endswith("_kernel_time"):
             args = event["args"]
             inputs = "+".join(map(shape_of, args["input_type_shape"]))
-            key = (args["op_name"], inputs, shape_of(args["output_type_shape"][0]))
+            key = Key(args["op_name"], inputs, shape_of(args["output_type_shape"][0]))
             nodes.setdefault(key, []).append(event["dur"])
         elif event["name"] == "model_run":
             # Written when the run ends, after its operators.

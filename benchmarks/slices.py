@@ -21,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,8 +39,29 @@ RULES = {
     "most_passes_for_disturbed": _PATIENCE,
 }
 
-#: Operator type, shapes of its inputs and shape of its output: names change with fusion.
-Key = tuple[str, str, str]
+
+class Key(NamedTuple):
+    """What the kernels of a row have in common: not their names, which change with fusion.
+
+    Attributes
+    ----------
+    name : str
+        Type of an operator, or the function that ran on a device.
+    inputs, output : str
+        Shapes of the inputs and of the output.
+    operator : str
+        What started it, where that is not what `name` says.
+    phase : str
+        Part of the run: forward, backward or optimizer; "" where a run has no parts.
+    """
+
+    name: str
+    inputs: str = ""
+    output: str = ""
+    operator: str = ""
+    phase: str = ""
+
+
 #: Times of the operators of a run in µs, and that of the run as the profiler sees it.
 Profile = tuple[dict[Key, list[float]], float]
 
@@ -52,15 +73,20 @@ class Session(ABC):
     ----------
     slices : list of ndarray of float, shape (runs,)
         Time of each run in µs, NaN where it was disturbed; the first slices warmed up.
+    phase_times : list of list of mapping
+        What `phases` returned after each run.
     waits : bool
         Whether a run waits for another device; disturbed runs cannot be recognised then.
     """
 
     waits = False
+    #: Runs of the slices that warm it up.
+    warm_up = WARM_UP
 
     def __init__(self) -> None:
         self.slices: list[np.ndarray] = []
-        for runs in WARM_UP:
+        self.phase_times: list[list[Mapping[str, float]]] = []
+        for runs in self.warm_up:
             self.slice(runs)
 
     @abstractmethod
@@ -71,6 +97,10 @@ class Session(ABC):
     def profiles(self) -> list[Profile]:
         """End a profiled session; return its runs, with those that do not count."""
 
+    def phases(self) -> Mapping[str, float]:
+        """Return the times of the phases of the last run in µs, where a run has phases."""
+        return {}
+
     @contextmanager
     def recording(self) -> Iterator[None]:
         """Around a slice: where a profiler is switched on and off."""
@@ -78,17 +108,19 @@ class Session(ABC):
 
     def slice(self, runs: int) -> None:
         """Run once to fill the caches, and then this often by the clock."""
-        clocks = []
+        clocks, phases = [], []
         with self.recording():
             self.run()
             for _ in range(runs):
                 cpu, begun = time.thread_time_ns(), time.perf_counter_ns()
                 self.run()
                 clocks.append((time.perf_counter_ns() - begun, time.thread_time_ns() - cpu))
+                phases.append(self.phases())
         wall, busy = np.array(clocks, float).T / 1000
         # One thread that never waits: where the clock ran on without it, others had the core.
         alone = np.full(runs, self.waits) | (busy >= LEAST_SHARE * wall)
         self.slices.append(np.where(alone, wall, np.nan))
+        self.phase_times.append(phases)
 
     def profile(self) -> list[list[Profile]]:
         """Return the runs of a profiled session by slice, those of the warm-up too."""
@@ -123,6 +155,12 @@ def kernels_of(slices: Sequence[Sequence[dict[Key, list[float]]]]) -> list[dict[
     ]
 
 
+def phases_of(times: np.ndarray, phases: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Return the median time of each phase over the undisturbed runs of a slice."""
+    counted = [of_run for of_run, took in zip(phases, times, strict=True) if took == took]
+    return {name: float(np.median([run[name] for run in counted])) for name in counted[0]}
+
+
 def undisturbed(pair: Sequence[tuple[Session, int]]) -> int:
     """Count the slices of a configuration that were left alone, both of a pair."""
     slices = zip(*(session.slices[len(WARM_UP) :] for session, _ in pair), strict=True)
@@ -136,16 +174,25 @@ def result_of(plain: Session, profiled: Session) -> dict[str, Any]:
     """
     events = profiled.profile()
     pairs = [
-        (alone, with_profile, [run for run, t in zip(runs, with_profile, strict=True) if t == t])
-        for alone, with_profile, runs in zip(
-            *(s[len(WARM_UP) :] for s in (plain.slices, profiled.slices, events)), strict=True
+        (
+            alone,
+            with_profile,
+            [run for run, t in zip(runs, with_profile, strict=True) if t == t],
+            phases_of(alone, phases),
+        )
+        for alone, with_profile, runs, phases in zip(
+            *(
+                of_slices[len(WARM_UP) :]
+                for of_slices in (plain.slices, profiled.slices, events, plain.phase_times)
+            ),
+            strict=True,
         )
         if min(np.isfinite(alone).sum(), np.isfinite(with_profile).sum()) >= LEAST_RUNS
     ]
     found: dict[str, Any] = {"slices": len(pairs), "passes": len(events) - len(WARM_UP)}
     if not pairs:
         return found
-    alone, with_profile, runs = zip(*pairs, strict=True)
+    alone, with_profile, runs, phases = zip(*pairs, strict=True)
     return {
         **found,
         "runs": len(alone[-1]),
@@ -155,22 +202,23 @@ def result_of(plain: Session, profiled: Session) -> dict[str, Any]:
         "profiled_model_run": float(
             np.median([np.median([whole for _, whole in part]) for part in runs])
         ),
+        "phases": {name: float(np.median([one[name] for one in phases])) for name in phases[0]},
         "kernels": kernels_of([[nodes for nodes, _ in part] for part in runs]),
     }
 
 
 def measure(
-    job: Mapping[str, Any], session: Callable[[Path, str, str, bool], Session]
+    job: Mapping[str, Any], session: Callable[[Mapping[str, Any], str, str, bool], Session]
 ) -> dict[str, Any]:
     """Measure every model in every variant, pass by pass, until the time is up.
 
-    `session` makes one of the folder, the name of the model, the variant and whether to profile.
+    `session` makes one of the job, the name of the model, the variant and whether to profile.
     """
     begun = time.monotonic()
     cells = {}
     for model in job["models"]:
         for variant in job["variants"]:
-            pair = [session(Path(job["folder"]), model, variant, p) for p in (False, True)]
+            pair = [session(job, model, variant, p) for p in (False, True)]
             # The fastest is known even if most were disturbed.
             runs = 1000 * job["slice_ms"] / np.nanmin([*pair[0].slices[-1], 1e6])
             often = [
@@ -201,7 +249,7 @@ def measure(
     return {"core_share": round(share, 4), "results": results}
 
 
-def main(session: Callable[[Path, str, str, bool], Session]) -> None:
+def main(session: Callable[[Mapping[str, Any], str, str, bool], Session]) -> None:
     """Do the job of the file that the command line names."""
     job = json.loads(Path(sys.argv[1]).read_text(encoding="utf-8"))
     os.sched_setaffinity(0, {job["core"]})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ def session(slices: Any, times: list[list[float]], events: list[Any] | None = No
         def __init__(self) -> None:
             warm_up = [np.ones(runs) for runs in slices.WARM_UP]
             self.slices = [*warm_up, *(np.array(one) for one in times)]
+            self.phase_times = [[{}] * len(one) for one in self.slices]
 
         def run(self) -> None:
             raise AssertionError
@@ -68,6 +70,16 @@ def test_times_are_medians_of_slices_that_were_left_alone(modules: Any) -> None:
     ]
 
 
+def test_a_phase_takes_its_median_in_the_runs_that_were_left_alone(modules: Any) -> None:
+    slices, _ = modules
+    plain = session(slices, [[10.0] * 5 + [NAN], [12.0] * 6])
+    one = [{"forward": 3.0, "backward": 6.0}] * 5 + [{"forward": 99.0, "backward": 99.0}]
+    other = [{"forward": 4.0, "backward": 7.0}] * 6
+    plain.phase_times = [*plain.phase_times[: len(slices.WARM_UP)], one, other]
+    watched = session(slices, [[14.0] * 6] * 2, [profiled(5.0, 1.0)] * 14)
+    assert slices.result_of(plain, watched)["phases"] == {"forward": 3.5, "backward": 6.5}
+
+
 def test_nothing_is_said_where_every_slice_was_disturbed(modules: Any) -> None:
     slices, _ = modules
     plain = session(slices, [[NAN] * 6])
@@ -101,24 +113,60 @@ def test_rows_are_means_of_processes_in_ms(modules: Any) -> None:
     assert (row["count"], row["measured"], row["run_measured"]) == (3, 0.23, 1.05)
     assert row["profiled_run"] == 2.1
     assert row["run_spread"] == pytest.approx(np.std([1.0, 1.1], ddof=1) / 1.05, abs=1e-4)
+    assert "phase" not in row
     changed = result(1000.0, 200.0)
     changed["kernels"][0]["count"] = 4
     with pytest.raises(SystemExit, match="r: its operators differ between processes"):
         [*collecting.kernel_rows("r", [result(1.0, 1.0), changed])]
 
 
+def test_rows_have_the_phase_of_their_kernel_and_its_time(modules: Any) -> None:
+    _, collecting = modules
+    found = result(1000.0, 200.0) | {"phases": {"forward": 400.0, "backward": 600.0}}
+    found["kernels"] = [
+        {"key": ["sgemm", "2x2", "", "aten::mm", phase], "count": 1, "time": 100.0}
+        for phase in ("forward", "optimizer")
+    ]
+    rows = [*collecting.kernel_rows("r", [found], ["forward", "backward", "optimizer"])]
+    assert [(row["kernel"], row["kernel_class"]) for row in rows] == [("sgemm 2x2", "aten::mm")] * 2
+    assert [row["phase"] for row in rows] == ["forward", "optimizer"]
+    # A phase that was not timed has no time.
+    assert [row["phase_measured"] for row in rows] == [0.4, None]
+
+
+def test_quick_changes_how_each_device_is_measured(
+    modules: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    _, collecting = modules
+    seen = []
+
+    def describe(_: Path, protocol: Any) -> Any:
+        seen.append(protocol)
+        raise SystemExit(0)
+
+    protocols = {"cpu": collecting.Protocol(), "cuda": collecting.Protocol(rounds=7, on="cuda")}
+    for given in ([], ["--device", "cuda"], ["--device", "cuda", "--quick"]):
+        monkeypatch.setattr(sys, "argv", ["collect", str(tmp_path), *given])
+        with pytest.raises(SystemExit):
+            collecting.main("", "script.py", describe, protocols)
+    assert [(one.on, one.rounds, one.smallest_only) for one in seen] == [
+        ("cpu", 5, False),
+        ("cuda", 7, False),
+        ("cuda", 3, True),
+    ]
+
+
 def test_a_folder_holds_one_measurement(modules: Any, tmp_path: Path) -> None:
     _, collecting = modules
     about = {"device": "cpu", "version": "1"}
-    one = collecting.Collection(tmp_path, collecting.QUICK, about, "ort_timing.py")
+    quick = replace(collecting.Protocol(), **collecting.QUICK)
+    one = collecting.Collection(tmp_path, quick, about, "ort_timing.py")
     assert one.missing == [0, 1, 2]
     one.write("pieces/01.json", "{}")
-    again = collecting.Collection(tmp_path, collecting.QUICK, about, "ort_timing.py")
+    again = collecting.Collection(tmp_path, quick, about, "ort_timing.py")
     assert again.missing == [0, 2]
     with pytest.raises(SystemExit, match="holds another measurement: version differ"):
-        collecting.Collection(
-            tmp_path, collecting.QUICK, {**about, "version": "2"}, "ort_timing.py"
-        )
+        collecting.Collection(tmp_path, quick, {**about, "version": "2"}, "ort_timing.py")
 
 
 @pytest.mark.parametrize(
