@@ -150,6 +150,7 @@ def facts() -> dict[str, Any]:
         "neusight-kernels": neusight_kernels(),
         "ort-cpu": measured("ort-cpu"),
         "torch-cpu": measured("torch-cpu"),
+        "torch-cuda": measured("torch-cuda"),
         "ort-releases": ort_releases(),
         "survey": {t.file: t.rows for t in datasets.info("survey").tables if t.file != "runs.csv"},
     }

@@ -153,7 +153,7 @@ def test_a_dataset_carries_the_notice_that_its_licence_asks_for(name: str) -> No
 
 def test_no_protocol_names_the_build_of_a_system() -> None:
     protocols = sorted(datasets.folder("ort-cpu").parent.glob("*/protocol.json"))
-    assert len(protocols) == 3
+    assert len(protocols) == 4
     for path in protocols:
         system = json.loads(path.read_text(encoding="utf-8"))["machine"]["system"]
         assert re.fullmatch(r"Linux \d+(\.\d+)*", system), path
@@ -219,7 +219,12 @@ def test_the_kernels_add_up_to_the_pairs() -> None:
 
 
 def test_each_dataset_loads_as_the_table_that_it_holds() -> None:
-    assert datasets.kernel_tables() == ("neusight-kernels", "ort-cpu", "torch-cpu")
+    assert datasets.kernel_tables() == (
+        "neusight-kernels",
+        "ort-cpu",
+        "torch-cpu",
+        "torch-cuda",
+    )
     names = [name for name in datasets.names() if name != "survey"]
     assert {name: type(datasets.load(name)).__name__ for name in names} == {
         "neusight": "Pairs",
@@ -252,6 +257,7 @@ def test_the_listing_says_what_a_dataset_is(capsys: pytest.CaptureFixture[str]) 
         "ort-releases": "history",
         "survey": "tables",
         "torch-cpu": "kernels",
+        "torch-cuda": "kernels",
     }
     assert main(["datasets", "list"]) == 0
     assert re.search(r"neusight-kernels +kernels +3,197 ", capsys.readouterr().out)

@@ -7,13 +7,19 @@ import re
 from pathlib import Path
 
 import numpy as np
+import polars as pl
 import pytest
 
 from errcomp import datasets
-from errcomp.datasets.measured import COLUMNS
+from errcomp.datasets.measured import COLUMNS, PHASED_COLUMNS
 from errcomp.errors import InputError
 
-MEASURED = {"ort-cpu": "onnxruntime", "torch-cpu": "torch"}
+#: The columns of each, and the least that kernels may be of their run: a GPU waits for its host.
+MEASURED = {
+    "ort-cpu": (COLUMNS, 0.3),
+    "torch-cpu": (COLUMNS, 0.3),
+    "torch-cuda": (PHASED_COLUMNS, 0.05),
+}
 
 
 @pytest.fixture(params=MEASURED)
@@ -36,12 +42,14 @@ def test_it_is_a_table_of_measured_runs(name: str) -> None:
     assert (totals.run_measured > 0).all()
     # Profiled operators take most of a run, and the profiler's own time at most as much again.
     ratio = totals.measured / totals.run_measured
-    assert ratio.min() > 0.3
+    assert ratio.min() > MEASURED[name][1]
     assert ratio.max() < 3
     assert len(set(kernels.column("model"))) >= 6
     assert len(set(kernels.column("variant"))) == 2
-    # The same kernel is not in two rows of a run.
-    assert len(set(zip(kernels.run, kernels.kernel, strict=True))) == kernels.n
+    # The same kernel is not in two rows of a run, unless in another phase or by another operator.
+    phases = kernels.column("phase") if "phase" in MEASURED[name][0] else [""] * kernels.n
+    rows = zip(kernels.run, kernels.kernel, kernels.kernel_class, phases, strict=True)
+    assert len(set(rows)) == kernels.n
 
 
 def test_the_protocol_covers_what_was_measured(name: str) -> None:
@@ -53,7 +61,8 @@ def test_the_protocol_covers_what_was_measured(name: str) -> None:
     assert kernels.n_runs == len(models) * len(variants)
     assert {one["model"] for one in models.values()} == set(kernels.column("model"))
     assert set(kernels.column("version")) == {protocol["version"]}
-    assert not any(piece["anyway"] for piece in pieces)
+    # Where it was measured whatever else ran, nothing else did.
+    assert not any(piece["anyway"] and piece["other_cores"] > 0.05 for piece in pieces)
     how = protocol["protocol"]
     assert isinstance(how, dict)
     assert [piece["piece"] for piece in pieces] == list(range(how["rounds"] * how["parts"]))
@@ -67,7 +76,19 @@ def test_the_readme_tells_the_same(name: str) -> None:
     section = text.split("## Columns")[1].split("## ")[0]
     documented = dict(re.findall(r"^\| (\w+) \| (\w*) ?\|", section, flags=re.MULTILINE))
     del documented["column"]
-    assert documented == {name: c.unit for name, c in COLUMNS.items()}
+    assert documented == {column: c.unit for column, c in MEASURED[name][0].items()}
+
+
+def test_phases_take_the_time_of_an_eager_training_step() -> None:
+    kernels = datasets.load("torch-cuda")
+    table = datasets.tables("torch-cuda")["torch-cuda"]
+    assert set(table["phase"]) == {"forward", "backward", "optimizer"}
+    of_phase = table.filter(pl.col("phase_measured").is_not_null()).unique(["run", "phase"])
+    assert set(zip(of_phase["variant"], of_phase["mode"], strict=True)) == {("eager", "training")}
+    assert of_phase.height == 3 * kernels.n_runs // 4
+    share = of_phase.group_by("run").agg(pl.sum("phase_measured") / pl.first("run_measured"))
+    assert share["phase_measured"].min() > 0.9  # type: ignore[operator]
+    assert share["phase_measured"].max() <= 1.0  # type: ignore[operator]
 
 
 def test_it_is_what_the_collector_wrote(tmp_path: Path, name: str) -> None:

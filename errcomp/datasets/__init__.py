@@ -51,6 +51,7 @@ _MODULES = {
     "ort-releases": "errcomp.datasets.measured",
     "survey": "errcomp.datasets.survey",
     "torch-cpu": "errcomp.datasets.measured",
+    "torch-cuda": "errcomp.datasets.measured",
 }
 _SUMS = "SHA256SUMS"
 
@@ -72,7 +73,7 @@ def kernel_tables() -> tuple[str, ...]:
     Examples
     --------
     >>> kernel_tables()
-    ('neusight-kernels', 'ort-cpu', 'torch-cpu')
+    ('neusight-kernels', 'ort-cpu', 'torch-cpu', 'torch-cuda')
     """
     return tuple(name for name in names() if _spec(name).holds == "kernels")
 
@@ -144,7 +145,7 @@ def load(name: Literal["neusight"]) -> Pairs: ...
 
 
 @overload
-def load(name: Literal["neusight-kernels", "ort-cpu", "torch-cpu"]) -> Kernels: ...
+def load(name: Literal["neusight-kernels", "ort-cpu", "torch-cpu", "torch-cuda"]) -> Kernels: ...
 
 
 @overload
@@ -168,6 +169,8 @@ def load(name: str) -> Pairs | Kernels | History:
                                       that artifact, each predicted and measured
         ``"ort-cpu"``,                `errcomp.Kernels`: small networks on one CPU core,
         ``"torch-cpu"``               measured operators and runs; no predictions
+        ``"torch-cuda"``              `errcomp.Kernels`: twelve networks on one GPU, measured
+                                      kernels, phases and runs; no predictions
         ``"ort-releases"``            `errcomp.History`: small networks in 35 releases of ONNX
                                       Runtime on one CPU core, and a model frozen at the first
         ============================  ==========================================================

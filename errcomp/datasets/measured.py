@@ -41,6 +41,19 @@ COLUMNS: Mapping[str, Column] = {
     "run_spread": Column("number", "coefficient of variation of `run_measured` over processes"),
 }
 
+#: Columns of a table whose runs are told apart into phases.
+PHASED_COLUMNS: Mapping[str, Column] = {
+    **{name: COLUMNS[name] for name in list(COLUMNS)[: list(COLUMNS).index("count")]},
+    "phase": Column("text", "part of the run: forward, backward or optimizer"),
+    "phase_measured": Column(
+        "number",
+        "latency of this phase without profiler, mean over processes; missing where a run is one "
+        "phase or one CUDA graph",
+        "ms",
+    ),
+    **{name: COLUMNS[name] for name in list(COLUMNS)[list(COLUMNS).index("count") :]},
+}
+
 
 #: Columns of the release histories.
 HISTORY_COLUMNS: Mapping[str, Column] = {
@@ -68,14 +81,16 @@ HISTORY_COLUMNS: Mapping[str, Column] = {
 
 
 def _spec(
-    name: str, title: str, script: str, software: str, holds: Holds = "kernels"
+    name: str,
+    title: str,
+    script: str,
+    software: str,
+    holds: Holds = "kernels",
+    columns: Mapping[str, Column] = COLUMNS,
 ) -> DatasetSpec:
     """Return the dataset of a software that a script of ``benchmarks`` collects."""
     file = f"{name}.csv"
-    collected, columns = {
-        "kernels": ("kernels.csv", COLUMNS),
-        "history": ("history.csv", HISTORY_COLUMNS),
-    }[holds]
+    collected = f"{holds}.csv"
     return DatasetSpec(
         title=title,
         source=f"measured by errcomp, benchmarks/{script}",
@@ -143,6 +158,14 @@ SPECS = {
         "collect_torch.py",
         "PyTorch",
     ),
+    "torch-cuda": _spec(
+        "torch-cuda",
+        "Twelve networks in PyTorch on one GPU, eager and as CUDA graphs: kernels, phases and "
+        "runs, measured",
+        "collect_torch.py --device cuda",
+        "PyTorch",
+        columns=PHASED_COLUMNS,
+    ),
     "ort-releases": _spec(
         "ort-releases",
         "Small networks in every release of ONNX Runtime, against a model frozen at the first "
@@ -150,5 +173,6 @@ SPECS = {
         "longitudinal_ort.py and freeze_ort.py",
         "ONNX Runtime",
         "history",
+        HISTORY_COLUMNS,
     ),
 }

@@ -101,6 +101,7 @@ def test_datasets_are_listed_shown_and_exported(run: Run, tmp_path: Path) -> Non
         "ort-releases",
         "survey",
         "torch-cpu",
+        "torch-cuda",
     ]
     shown = run("datasets", "show", "neusight").out
     assert "MIT" in shown
