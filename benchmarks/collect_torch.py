@@ -6,7 +6,7 @@ of its own will do. Measured is one pinned thread of the CPU, or a CUDA device.
 
 The networks of `torch_models` run forwards (inference) and as steps of gradient descent
 (training), as they are (eager), on the CPU also compiled by torch.compile, and on a CUDA device
-also captured as CUDA graphs. A run is told apart into forward pass, backward pass and optimizer.
+also captured as CUDA graphs. The phases of a run are forward pass, backward pass and optimizer.
 How they are measured, and what FOLDER gets, is in `slices` and `collecting`.
 """
 

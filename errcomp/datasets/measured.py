@@ -41,7 +41,7 @@ COLUMNS: Mapping[str, Column] = {
     "run_spread": Column("number", "coefficient of variation of `run_measured` over processes"),
 }
 
-#: Columns of a table whose runs are told apart into phases.
+#: Columns of a table whose runs have phases.
 PHASED_COLUMNS: Mapping[str, Column] = {
     **{name: COLUMNS[name] for name in list(COLUMNS)[: list(COLUMNS).index("count")]},
     "phase": Column("text", "part of the run: forward, backward or optimizer"),
