@@ -47,7 +47,7 @@ _DECIMALS = 6
 
 @dataclass(frozen=True)
 class Protocol:
-    """How it is measured; seconds are those of a piece, with its start."""
+    """How it is measured: seconds are those of a piece, with its start; `on` names the device."""
 
     rounds: int = 5
     parts: int = 2

@@ -183,11 +183,11 @@ def captured(step: Step) -> tuple[Step, Sequence[Key]]:
 
 
 def profiled_runs(
-    events: Sequence[Any], on_device: bool, captured: Sequence[Key] = ()
+    events: Sequence[Any], on_device: bool, replayed: Sequence[Key] = ()
 ) -> list[Profile]:
     """Return for each run the times of its kernels and of the run itself, in µs.
 
-    The kernels of a replay get the names of those that were `captured`, where they are as many.
+    A graph that was captured from as many kernels as are here gets their names: `replayed`.
     """
     of_cpu = [event for event in events if event.device_type() == DeviceType.CPU]
     marks = sorted((e.start_ns(), e.end_ns()) for e in of_cpu if e.name() == _MARK)
@@ -203,7 +203,7 @@ def profiled_runs(
     found: list[Profile] = []
     for (begin, end), kernels in zip(marks, inside, strict=True):
         times: dict[Key, list[float]] = {}
-        known = captured if len(captured) == len(kernels) else [key for key, _ in kernels]
+        known = replayed if len(replayed) == len(kernels) else [key for key, _ in kernels]
         for key, (_, took) in zip(known, kernels, strict=True):
             times.setdefault(key, []).append(took)
         found.append((times, (end - begin) / 1000))

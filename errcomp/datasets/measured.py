@@ -13,16 +13,18 @@ _PROTOCOL = "protocol.json"
 COLUMNS: Mapping[str, Column] = {
     "run": Column("text", "what ran: model, shape of its input, variant"),
     "device": Column(
-        "text", "processor, with family and model number if the name does not contain them"
+        "text", "GPU, or processor with family and model number if the name does not contain them"
     ),
     "model": Column("text", "network"),
     "mode": Column("text", "inference (one forward pass) or training (one step)"),
     "batch": Column("integer", "batch size"),
     "input": Column("text", "shape of the input"),
-    "variant": Column("text", "how the graph was optimised"),
+    "variant": Column("text", "how the network was optimised or run"),
     "version": Column("text", "release of the framework"),
-    "kernel": Column("text", "operator with the shapes of its inputs and its output"),
-    "kernel_class": Column("text", "operator"),
+    "kernel": Column(
+        "text", "operator or GPU kernel, with the shapes of its inputs and its output"
+    ),
+    "kernel_class": Column("text", "operator, on a GPU the one that launched the kernel"),
     "shape": Column("text", "shape of the operator's output, where the profiler records it"),
     "count": Column(
         "integer", "executions per run, of all operators with this type and these shapes"
@@ -41,9 +43,11 @@ COLUMNS: Mapping[str, Column] = {
     "run_spread": Column("number", "coefficient of variation of `run_measured` over processes"),
 }
 
+_ALL = tuple(COLUMNS.items())
+_COUNT = [*COLUMNS].index("count")
 #: Columns of a table whose runs have phases.
 PHASED_COLUMNS: Mapping[str, Column] = {
-    **{name: COLUMNS[name] for name in list(COLUMNS)[: list(COLUMNS).index("count")]},
+    **dict(_ALL[:_COUNT]),
     "phase": Column("text", "part of the run: forward, backward or optimizer"),
     "phase_measured": Column(
         "number",
@@ -51,7 +55,7 @@ PHASED_COLUMNS: Mapping[str, Column] = {
         "phase or one CUDA graph",
         "ms",
     ),
-    **{name: COLUMNS[name] for name in list(COLUMNS)[list(COLUMNS).index("count") :]},
+    **dict(_ALL[_COUNT:]),
 }
 
 
@@ -64,7 +68,7 @@ HISTORY_COLUMNS: Mapping[str, Column] = {
     ),
     "series": Column("text", "network/input; for kernels, also the operator with its shapes"),
     "model": Column("text", "network"),
-    "kernel_class": Column("text", "operator"),
+    "kernel_class": Column("text", "operator, on a GPU the one that launched the kernel"),
     "version": Column("text", "release of the framework"),
     "released": Column("text", "day on which the release's files were built"),
     "predicted": Column(
