@@ -20,7 +20,7 @@ PYTEST := $(SETTINGS) $(BIN)/python -m pytest -p no:cacheprovider
 
 demo: $(RUN)
 	$(BIN)/errcomp audit neusight --by device,mode
-	$(BIN)/errcomp claims search neusight --figure neusight=2.3% --figure habitat=121.4% --figure micro=30.8% --top 3
+	$(BIN)/errcomp claims search neusight --value neusight=2.3% --value habitat=121.4% --value micro=30.8% --top 3
 	$(BIN)/errcomp propagate --run H100/gpt3_27/inference/2048/2
 	$(BIN)/errcomp calibrate evaluate --estimator linear --split leave-model-out
 	$(BIN)/errcomp halflife show ort

@@ -2,7 +2,7 @@ r"""Fits the composition of runs: models, their stack, and bands calibrated on h
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Self
 
@@ -228,8 +228,9 @@ def _if_possible(fit: Callable[[Any], Any], argument: Any) -> Any:
 
 
 _MEDIAN = QUANTILES.index(0.5)
-#: Fewest runs to which a model is fitted.
-_FEWEST_RUNS = 8
+#: Fewest runs to which a model is fitted, and those that baselines alone, which have at most one
+#: factor per device, make do with.
+_FEWEST_RUNS, _FEWEST_FOR_BASELINES = 8, 3
 
 
 class Composition(Parameters):
@@ -294,7 +295,7 @@ class Composition(Parameters):
         Raises
         ------
         InputError
-            Fewer than 8 usable runs.
+            Fewer than 8 usable runs, or than 3 with baselines alone.
 
         Examples
         --------
@@ -312,10 +313,17 @@ class Composition(Parameters):
     def _fit(self, fits: Fits, runs: Mask, progress: Progress | None, *, quick: bool) -> None:
         """Fit to some of the runs; `quick`: inside a cross-validation, with few draws."""
         names, fitted = self._names()
-        if runs.sum() < _FEWEST_RUNS:
+        if (got := int(runs.sum())) < (fewest := _fewest(fitted)):
+            until = (
+                f" Until then, {_FEWEST_FOR_BASELINES} runs are enough for the estimators "
+                f"{', '.join(BASELINES)}: add --estimator device."
+                if fewest > _FEWEST_FOR_BASELINES <= got
+                else ""
+            )
             raise InputError(
-                f"a fit needs at least {_FEWEST_RUNS} measured runs, got {runs.sum()}. "
-                "Measure more runs, ideally of three models on three devices."
+                f"a fit of {', '.join(names)} needs at least {fewest} measured runs, got {got}. "
+                f"Measure {fewest - got} more, ideally of three models on three "
+                f"devices.{until}"
             )
         preparation, prepared = fits.prepared(runs)
         self.design_ = design = prepared.design
@@ -324,6 +332,7 @@ class Composition(Parameters):
         members = {}
         self.members_: dict[str, Any] = {}
         for name in fitted:
+            steps.begin(f"{name}, all runs")
             if quick:
                 members[name] = fits.portable(name, runs)
             else:
@@ -493,6 +502,7 @@ def _left_out(
         outside = preparation.prepare(fits.at(out))
         total, excess = np.log(outside.design.total)[:, None], preparation.excess(outside)
         for name in names:
+            steps.begin(f"{name}, without {out.sum()} held-out runs")
             member = {name: fits.portable(name, train)}
             quantiles = member_quantiles(member, name, outside.design)
             left_out[name][held] = total + widened(quantiles, excess)
@@ -571,7 +581,7 @@ def _fitted_ahead(
     trains = training_parts(kernels, task=fits.task, splits=splits, seed=fits.seed)
     parts = []
     for runs in map(fits.which, trains):
-        if runs.sum() >= _FEWEST_RUNS:
+        if runs.sum() >= _fewest(fitted):
             held = [h for key in REGIMES.values() for h in _folds(fits.labels(key, runs))]
             parts += [runs, *(runs & ~_within(runs, h) for h in held)]
     total = 0
@@ -579,6 +589,11 @@ def _fitted_ahead(
         if progress is not None:
             progress(done, total + len(trains))
     return progress and (lambda done, folds: progress(total + done, total + folds))
+
+
+def _fewest(fitted: Iterable[str]) -> int:
+    """Return the fewest runs to which these estimators are fitted."""
+    return _FEWEST_FOR_BASELINES if set(fitted) <= set(BASELINES) else _FEWEST_RUNS
 
 
 def _within(runs: Mask, held: Mask) -> Mask:

@@ -79,9 +79,11 @@ def add_output_arguments(
 def add_target_argument(
     parser: argparse.ArgumentParser,
     text: str = "the file to write; the suffix sets the format: csv, parquet, json",
+    *,
+    required: bool = True,
 ) -> None:
-    """Add -o, which commands that write a table require."""
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help=text)
+    """Add -o of commands that write a table."""
+    parser.add_argument("-o", "--output", required=required, metavar="FILE", help=text)
 
 
 def emit(

@@ -52,9 +52,10 @@ class Renamed(argparse.Action):
         values: Any,
         option_string: str | None = None,
     ) -> None:
-        """Store the value under the current name."""
+        """Store the value under the current name, after those of an option that is repeated."""
         complain(f"warning: {option_string} is now {self.today}")
-        setattr(namespace, self.dest, values)
+        so_far = getattr(namespace, self.dest, None)
+        setattr(namespace, self.dest, [*so_far, values] if isinstance(so_far, list) else values)
 
 
 class Parser(argparse.ArgumentParser):

@@ -1,4 +1,4 @@
-"""Printing on the standard streams, whatever they lead to, and the progress bar."""
+"""Printing on the standard streams, whatever they lead to, and the progress of work."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import os
 import re
 import sys
+import time
 import warnings
 from collections.abc import Callable, Iterator
 
@@ -20,6 +21,8 @@ _PASSWORDS = (
 )
 #: Seconds of work before the bar appears: a bar that only flashes helps nobody.
 _PATIENCE_S = 2.0
+#: Seconds between two lines of progress where there is no terminal.
+_EVERY_S = 5.0
 
 
 def say(text: str, end: str = "\n") -> None:
@@ -106,13 +109,25 @@ def silence() -> None:
 def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float, float], None]]:
     """Yield a function to call with the work done and the total; calling it is optional.
 
-    The bar appears after two seconds, on a terminal only, and is removed at the end.
+    After two seconds, a bar appears on a terminal, and is removed at the end; elsewhere, a line at
+    most every five seconds says what is done and how long the rest may take.
     """
-    if quiet or not sys.stderr.isatty():
+    if quiet:
         yield lambda done, total: None
         return
     import threading
 
+    if not sys.stderr.isatty():
+        lines = _Lines(title)
+        timer = threading.Timer(_PATIENCE_S, lines.show)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield lines
+        finally:
+            timer.cancel()
+            timer.join()
+        return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
@@ -134,3 +149,36 @@ def progress(title: str, *, quiet: bool = False) -> Iterator[Callable[[float, fl
         timer.cancel()
         timer.join()
         bar.stop()
+
+
+class _Lines:
+    """Prints a line of progress now and then, after the first seconds."""
+
+    def __init__(self, title: str) -> None:
+        self.title, self.what, self.share = title, "", 0.0
+        self.began = self.last = time.monotonic()
+
+    def __call__(self, done: float, total: float) -> None:
+        self.share = done / total if total else 0.0
+        self._show_now_and_then()
+
+    def begin(self, what: str) -> None:
+        """Name the step that begins."""
+        self.what = what
+        self._show_now_and_then()
+
+    def show(self) -> None:
+        """Print what is done, what is going on, and how long the rest may take, as far as known."""
+        if not self.share and not self.what:
+            return
+        self.last = time.monotonic()
+        spent = self.last - self.began
+        parts = [f"{self.share:.0%} done after {spent:.0f} s"]
+        if self.share:
+            parts.append(f"about {spent * (1 - self.share) / self.share:.0f} s left")
+        tell(f"{self.title}: {'; '.join([', '.join(parts), *filter(None, [self.what])])}")
+
+    def _show_now_and_then(self) -> None:
+        now = time.monotonic()
+        if now - self.began >= _PATIENCE_S and now - self.last >= _EVERY_S and self.share < 1:
+            self.show()

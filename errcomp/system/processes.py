@@ -18,7 +18,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import dataclass
 from pickle import PicklingError
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar, runtime_checkable
 from uuid import uuid4
 
 from errcomp.errors import EngineError, ErrcompError, InputError, MissingExtraError
@@ -36,6 +36,14 @@ _AHEAD = 4
 _NAME = uuid4().hex
 
 
+@runtime_checkable
+class ShowsNames(Protocol):
+    """A `Progress` that also shows which step has begun."""
+
+    def begin(self, what: str) -> None:
+        """Take the name of the step."""
+
+
 class Steps:
     """Counts steps of work and reports them to a `Progress`, if there is one.
 
@@ -48,6 +56,11 @@ class Steps:
 
     def __init__(self, progress: Progress | None, total: int) -> None:
         self.progress, self.total, self.done = progress, total, 0
+
+    def begin(self, what: str) -> None:
+        """Name the step that begins to a `Progress` that shows names."""
+        if isinstance(self.progress, ShowsNames):
+            self.progress.begin(what)
 
     def step(self) -> None:
         """Report one more step."""

@@ -11,6 +11,7 @@ import pytest
 from errcomp.calibration import composition
 from errcomp.calibration.composition import Composition, evaluate_composition
 from errcomp.calibration.design import LEVELS, QUANTILES
+from errcomp.calibration.estimators import BASELINES
 from errcomp.calibration.evaluation import Evaluation
 from errcomp.calibration.fitted import CompositionModel, widened
 from errcomp.calibration.storing import load_model, save_model
@@ -168,9 +169,50 @@ def test_modes_with_enough_models_have_bands_of_their_own(runs_of: Any, tmp_path
     assert load_model(path).predict(changed, estimator="sum").low == pytest.approx(found.low)
 
 
+@pytest.mark.extras
 def test_too_few_runs_are_refused(runs_of: Any) -> None:
-    with pytest.raises(InputError, match="at least 8 measured runs, got 6"):
-        Composition(estimators=PLAIN).fit(runs_of(("A100",), ("bert", "opt", "xlnet")))
+    runs = runs_of(("A100",), ("bert", "opt", "xlnet"))
+    with pytest.raises(
+        InputError, match=r"at least 8 measured runs, got 6\. Measure 2 more.*3 runs"
+    ):
+        Composition(estimators=("boosted",)).fit(runs)
+    Composition(estimators=PLAIN).fit(runs)  # six are enough for baselines
+    with pytest.raises(InputError, match=r"at least 3 measured runs, got 2\. Measure 1 more"):
+        Composition(estimators=PLAIN).fit(runs_of(("A100",), ("bert",)))
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        pytest.param(lambda rng, n: rng.standard_t(3, n) * 0.06, id="heavy tails"),
+        pytest.param(
+            lambda rng, n: np.where(rng.random(n) < 0.2, 0.18, -0.05) + rng.normal(0, 0.03, n),
+            id="a mixture",
+        ),
+    ],
+)
+def test_bands_of_baselines_hold_from_three_runs(noise: Any) -> None:
+    rng, fitted, new, repeats = np.random.default_rng(5), 3, 8, 25
+    inside = dict.fromkeys(BASELINES, 0)
+    for _ in range(repeats):
+        n = fitted + new
+        total = rng.lognormal(3, 1, n)
+        run = total * np.exp(0.15 + noise(rng, n))
+        names = [f"r{i}" for i in range(n)]
+        runs = Kernels(
+            {"run": names, "model": names, "measured": total, "run_measured": run}
+            | {"kernel": ["k"] * n, "device": ["d"] * n, "mode": ["inference"] * n},
+            unit="ms",
+        )
+        model = Composition(estimators=()).fit(runs.where({"run": names[:fitted]}))
+        for name in BASELINES:
+            found = model.predict(runs.where({"run": names[fitted:]}), estimator=name)
+            at, true = found.levels.index(0.9), run[fitted:]
+            held = (found.low[:, at] <= true) & (true <= found.high[:, at])
+            inside[name] += int(held.sum())
+    # Runs of one fit share its error: two standard errors of 25 fits.
+    for name, n in inside.items():
+        assert n / (repeats * new) > 0.9 - 2 * np.sqrt(0.9 * 0.1 / repeats), name
 
 
 def test_runs_without_a_measurement_are_not_used(runs_of: Any) -> None:

@@ -27,8 +27,8 @@ SLOW = {
     "errcomp calibrate evaluate neusight-kernels --estimator linear --split leave-device-out",
     "errcomp halflife show ort",
     "errcomp halflife forecast ort-releases --where level=model --cluster model --error 10%",
-    "errcomp claims search neusight --figure neusight=8.9% --where vendor=NVIDIA",
-    "errcomp claims search neusight --figure neusight=2.3% --figure habitat=121.4%",
+    "errcomp claims search neusight --value neusight=8.9% --where vendor=NVIDIA",
+    "errcomp claims search neusight --value neusight=2.3% --value habitat=121.4%",
     "errcomp datasets build neusight --from neusight-artifact --to rebuilt",
     "errcomp doctor",
 }
@@ -68,6 +68,7 @@ FILES: dict[str, str] = {
     "log.csv": validations("latency", range(9, 10)),
     "new.csv": validations("measured", range(9, 10)),
     "trace.json": json.dumps({"schemaVersion": 1, "traceEvents": EVENTS}),
+    "bert_H100.json": json.dumps({"schemaVersion": 1, "traceEvents": EVENTS}),
     "history.db": "errcomp history add history.db validations.csv",
     "ort.errcomp": "errcomp calibrate fit ort-cpu --estimator device -o ort.errcomp",
 }

@@ -346,9 +346,9 @@ class Terminal(io.StringIO):
 
 @pytest.mark.parametrize(
     ("terminal", "quiet", "shown"),
-    [(True, False, True), (True, True, False), (False, False, False)],
+    [(True, False, True), (True, True, False), (False, False, True), (False, True, False)],
 )
-def test_a_bar_appears_only_for_people_who_wait(
+def test_progress_appears_only_for_people_who_wait(
     monkeypatch: pytest.MonkeyPatch, terminal: bool, quiet: bool, shown: bool
 ) -> None:
     stream = Terminal() if terminal else io.StringIO()
@@ -361,12 +361,42 @@ def test_a_bar_appears_only_for_people_who_wait(
     assert ("searching" in stream.getvalue()) is shown
 
 
-def test_quick_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = Terminal()
+@pytest.mark.parametrize("stream", [Terminal(), io.StringIO()])
+def test_quick_work_shows_nothing(monkeypatch: pytest.MonkeyPatch, stream: io.StringIO) -> None:
     monkeypatch.setattr(sys, "stderr", stream)
     with streams.progress("searching") as report:
         report(2, 2)
     assert "searching" not in stream.getvalue()
+
+
+def test_without_a_terminal_lines_say_what_is_done_and_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream, now = io.StringIO(), [100.0]
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(streams.time, "monotonic", lambda: now[0])
+    with streams.progress("fitting") as report:
+        for at, what, done in ((101, "a", 0), (106, "b", 1), (108, "c", 2), (112, "d", 3)):
+            now[0] = float(at)
+            report.begin(what)  # type: ignore[attr-defined]
+            report(done, 4)
+        now[0] = 130.0
+        report(4, 4)
+    assert stream.getvalue().splitlines() == [
+        "fitting: 0% done after 6 s; b",
+        "fitting: 50% done after 12 s, about 12 s left; d",
+    ]
+
+
+def test_work_that_says_nothing_of_its_progress_has_no_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(streams, "_PATIENCE_S", 0.01)
+    with streams.progress("auditing"):
+        time.sleep(0.1)
+    assert stream.getvalue() == ""
 
 
 def test_a_column_that_is_left_out_is_named_once(

@@ -223,10 +223,12 @@ def _labels(design: Design, column: str, name: str) -> Names:
     groups: Names = getattr(design, column)
     missing = design.run[groups == ""].tolist()
     if missing:
+        more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
         raise InputError(
             f"{name} needs the {column} of every run; it is unknown for "
-            f"{_count(len(missing), 'run')}: "
-            f"{describe_names([str(run) for run in missing])}. Add a column {column}."
+            f"{_count(len(missing), 'run')}: {', '.join(map(str, missing[:3]))}{more}. Add a "
+            f"column {column}. For output of a tool: errcomp ingest PATH --set {column}=NAME or "
+            f"--from-name '{{{column}}}_*' --table kernels -o kernels.parquet"
         )
     return groups
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from errcomp.cli.input import SEED_HELP, add_table_arguments, count, load_table, parse_keys, seed
 from errcomp.cli.output import add_output_arguments, check_targets, emit
+from errcomp.cli.parser import Renamed
 from errcomp.report import forms
 from errcomp.report.model import Column, Table, report_of
 
@@ -21,8 +23,8 @@ EXAMPLES = {
     "claims list": ("errcomp claims list --level kernel",),
     "claims show": ("errcomp claims show NeuSight",),
     "claims search": (
-        "errcomp claims search neusight --figure neusight=8.9% --where vendor=NVIDIA",
-        "errcomp claims search neusight --figure neusight=2.3% --figure habitat=121.4%",
+        "errcomp claims search neusight --value neusight=8.9% --where vendor=NVIDIA",
+        "errcomp claims search neusight --value neusight=2.3% --value habitat=121.4%",
     ),
 }
 
@@ -65,12 +67,13 @@ def build(parser: Parser) -> None:
     )
     add_table_arguments(search)
     search.add_argument(
-        "--figure",
+        "--value",
         action="append",
-        required=True,
-        metavar="TOOL=FIGURE",
+        default=[],
+        metavar="TOOL=VALUE",
         help='a published figure as printed, e.g. "neusight=2.3%%"; may be repeated',
     )
+    search.add_argument("--figure", action=Renamed, today="--value")
     search.add_argument(
         "--keys",
         metavar="KEYS",
@@ -151,10 +154,13 @@ def _search(args: argparse.Namespace) -> None:
     from errcomp.cli.streams import progress
     from errcomp.errors import InputError
 
+    if not args.value:
+        example = f"errcomp claims search {quote(args.table)} --value 2.3%"
+        raise InputError(f"no published figure is given. Add one: {example}")
     check_targets(args, [args.table])
     pairs = load_table(args)
     figures: dict[str, str] = {}
-    for item in args.figure:
+    for item in args.value:
         tool, sign, printed = item.partition("=")
         if not sign:
             tool, printed = pairs.subject or "", item

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING
 
 from errcomp.cli.input import add_where, parse_where, select
 from errcomp.cli.output import add_target_argument, check_targets
-from errcomp.cli.streams import progress, tell
+from errcomp.cli.streams import progress, say, tell
 from errcomp.errors import InputError
+from errcomp.report.preview import preview
+from errcomp.report.text import render
 from errcomp.report.writing import write_frame
 
 if TYPE_CHECKING:
@@ -27,6 +29,7 @@ EXAMPLES = {
     "ingest": (
         "errcomp ingest trace.json --table kernels -o kernels.parquet",
         "errcomp ingest kineto-trace trace.json -o rows.csv",
+        "errcomp ingest bert_H100.json --from-name '{model}_{device}.json' --set mode=training",
     )
 }
 
@@ -38,18 +41,36 @@ _OF_LEVEL = {"model": "pairs", "kernel": "kernels"}
 def build(parser: Parser) -> None:
     """Add ``ingest``."""
     parser.description = (
-        "Read a file, a folder or an archive of tool output, and write its content as a table. "
-        "Each file is recognised by its content (`errcomp readers` lists the formats). Skipped "
-        "files and rows are reported, with the reason."
+        "Read files, folders or an archive of tool output, and write their content as a table, or "
+        "show its first rows. Each file is recognised by its content (`errcomp readers` lists the "
+        "formats). Skipped files and rows are reported, with the reason."
     )
     parser.add_argument(
         "path",
         nargs="+",
         metavar="[FORMAT] PATH",
-        help="file, folder, zip or tar archive; if errcomp cannot recognise its content, put the "
-        "name of its format or tool first (see: errcomp readers)",
+        help="files and folders, or one zip or tar archive; if errcomp cannot recognise their "
+        "content, put the name of its format or tool first (see: errcomp readers)",
     )
-    add_target_argument(parser)
+    add_target_argument(
+        parser,
+        "the file to write; the suffix sets the format: csv, parquet, json (default: show the "
+        "first rows)",
+        required=False,
+    )
+    parser.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="give all rows a key that the files lack, e.g. --set device=H100; may be repeated",
+    )
+    parser.add_argument(
+        "--from-name",
+        metavar="PATTERN",
+        help="take keys from the name of each file, e.g. '{model}_{device}_b{batch}.json'; * is "
+        "any text",
+    )
     parser.add_argument(
         "--table",
         choices=_TABLES,
@@ -67,37 +88,83 @@ def run(args: argparse.Namespace) -> None:
     """Read, write, and report on stderr what was read, and what was skipped and why."""
     from errcomp.readers.kernels import is_artifact
 
-    *chosen, name = args.path
-    if len(chosen) > 1:
-        raise InputError(
-            "expected one path, or a format and one path: errcomp ingest [FORMAT] PATH -o FILE"
-        )
-    check_targets(args, [name])
-    if chosen == ["neusight"] or (not chosen and is_artifact(name)):
-        frame, report = _artifact(args, name)
+    chosen, names = _format_and_paths(args.path)
+    check_targets(args, names)
+    keys = _keys(args.set)
+    if chosen == "neusight" or (not chosen and is_artifact(names[0])):
+        if len(names) > 1 or keys or args.from_name:
+            raise InputError(
+                f"{names[0]} is the artifact of NeuSight: read it alone, without --set and "
+                "--from-name. Its rows have a model and a device."
+            )
+        frame, report = _artifact(args, names[0])
     else:
-        output = _read(name, chosen)
+        output = _with_keys(_read(names, chosen), keys, args.from_name)
         report = output.report
         if args.table == "graph":
-            _write_graph(Path(args.output), output)
+            _write_graph(args.output, output)
             tell(report)
             return
         frame = _frame(output, args)
-    write_frame(Path(args.output), frame)
+    if args.output:
+        write_frame(Path(args.output), frame)
+        tell(report)
+        print(f"wrote {len(frame)} rows to {args.output}", file=sys.stderr)
+        return
     tell(report)
-    print(f"wrote {len(frame)} rows to {args.output}", file=sys.stderr)
+    say(render(preview(frame, f"To write all rows, add -o {args.table or 'rows'}.parquet.")))
 
 
-def _read(name: str, chosen: list[str]) -> Output:
+def _format_and_paths(words: list[str]) -> tuple[str, list[str]]:
+    """Return the name of a format or tool, empty if none is given, and the paths."""
+    from errcomp.readers.core.registry import formats_of
+
+    first, *others = words
+    if not others or Path(first).exists():
+        return "", words
+    try:
+        known = bool(formats_of(first))
+    except InputError as error:
+        known = first == "neusight"
+        if not known:
+            raise InputError(f"{first}: no such file or folder, and {error}") from None
+    return (first, others) if known else ("", words)
+
+
+def _keys(items: list[str]) -> dict[str, str]:
+    """Turn ``["model=bert"]`` into key → value."""
+    keys: dict[str, str] = {}
+    for item in items:
+        key, sign, value = item.partition("=")
+        if not sign or not key or not value:
+            raise InputError(f"--set takes KEY=VALUE, got {item!r}")
+        if key in keys:
+            raise InputError(f"--set gives {key} twice: {keys[key]!r} and {value!r}")
+        keys[key] = value
+    return keys
+
+
+def _with_keys(output: Output, keys: dict[str, str], pattern: str | None) -> Output:
+    from errcomp.readers.core.keys import with_keys, with_keys_from_names
+
+    if pattern is not None:
+        try:
+            output = with_keys_from_names(output, pattern)
+        except InputError as error:
+            raise InputError(f"--from-name: {error}") from None
+    return with_keys(output, keys)
+
+
+def _read(names: list[str], chosen: str) -> Output:
     from errcomp.readers.core.ingest import ingest
     from errcomp.readers.core.registry import formats_of
 
-    among = formats_of(chosen[0]) if chosen else None
+    among = formats_of(chosen) if chosen else None
     try:
         with progress("reading") as report:
-            return ingest(name, among=among, progress=report)
+            return ingest(names, among=among, progress=report)
     except InputError as error:
-        hint = "" if chosen else _hint(name)
+        hint = "" if chosen else _hint(names[0])
         if not hint:
             raise
         raise InputError(f"{error} {hint}") from error
@@ -138,9 +205,12 @@ def _rows_in_use(table: Table) -> pl.DataFrame:
     return frame
 
 
-def _write_graph(path: Path, output: Output) -> None:
+def _write_graph(target: str | None, output: Output) -> None:
     from errcomp.system.files import replacing
 
+    if target is None:
+        raise InputError("--table graph is written to a file. Add -o graph.json.")
+    path = Path(target)
     if path.suffix.lower() != ".json":
         raise InputError(f"{path}: a graph is written as JSON. Name a file that ends in .json.")
     if output.graph is None:

@@ -37,7 +37,7 @@ AnyPath = str | os.PathLike[str]
 
 
 def ingest(
-    path: AnyPath,
+    path: AnyPath | Sequence[AnyPath],
     *,
     among: Sequence[Format] | None = None,
     progress: Progress | None = None,
@@ -46,8 +46,9 @@ def ingest(
 
     Parameters
     ----------
-    path : path
-        Each file is recognised by its content; compressed files are unpacked.
+    path : path or sequence of paths
+        Each file is recognised by its content; compressed files are unpacked. Several files and
+        folders are read like one folder that holds them.
     among : sequence of Format, optional
         Only these formats.
     progress : callable, optional
@@ -73,11 +74,15 @@ def ingest(
     >>> ingest(path).rows["quantity"].unique().sort().to_list()
     ['exposed communication', 'time']
     """
-    path = Path(path)
+    paths = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
     with files_readable():
-        if not path.exists():
-            raise InputError(f"{path}: no such file or folder. Check the path.")
-        refuse_special(path)
+        for path in paths:
+            if not path.exists():
+                raise InputError(f"{path}: no such file or folder. Check the path.")
+            refuse_special(path)
+        if len(paths) != 1:
+            return _several(paths, among, progress)
+        path = paths[0]
         if path.is_dir() and recognise(Source(path), among):
             return read_source(Source(path), among)
         if path.is_dir():
@@ -112,11 +117,40 @@ def read_as(path: AnyPath, among: Sequence[Format]) -> Output:
     return ingest(path, among=among)
 
 
+def _several(
+    paths: Sequence[Path], among: Sequence[Format] | None, progress: Progress | None
+) -> Output:
+    """Read files and folders; their names begin at the folder that they share."""
+    absolute = list(dict.fromkeys(Path(os.path.normpath(path.absolute())) for path in paths))
+    if not absolute:
+        raise InputError("no path was given. Name a file or a folder.")
+    shared = Path(os.path.commonpath([path.parent for path in absolute]))
+    skipped: list[Skipped] = []
+    files: list[Path] = []
+    for path in absolute:
+        if path.is_dir() and recognise(Source(path), among):
+            raise InputError(f"{path}: is read as a whole, not with others. Name it alone.")
+        files += _files(path, shared, skipped) if path.is_dir() else [path]
+    return _together(list(dict.fromkeys(files)), shared, "the paths", skipped, among, progress)
+
+
 def _folder(
     folder: Path, name: str, among: Sequence[Format] | None, progress: Progress | None
 ) -> Output:
     skipped: list[Skipped] = []
-    paths = _files(folder, skipped)
+    paths = _files(folder, folder, skipped)
+    return _together(paths, folder, name, skipped, among, progress)
+
+
+def _together(
+    paths: Sequence[Path],
+    folder: Path,
+    name: str,
+    skipped: list[Skipped],
+    among: Sequence[Format] | None,
+    progress: Progress | None,
+) -> Output:
+    """Read files below a folder as one output; ``name`` is the name of all in messages."""
     files = [File(path, path.relative_to(folder).as_posix(), path.stat().st_size) for path in paths]
     outcomes = _read_each(files, among, progress)
     outputs = [outcome for outcome in outcomes if isinstance(outcome, Output)]
@@ -163,17 +197,17 @@ def _read_each(
     return [done[at] for at in range(len(files))]
 
 
-def _files(folder: Path, skipped: list[Skipped]) -> list[Path]:
+def _files(folder: Path, named_from: Path, skipped: list[Skipped]) -> list[Path]:
     """Return the files below a folder by name; unreadable folders are skipped."""
 
     def closed(error: OSError) -> None:
-        shown = Path(error.filename).relative_to(folder).as_posix()
+        shown = Path(error.filename).relative_to(named_from).as_posix()
         skipped.append(Skipped(shown, f"cannot be read ({error.strerror})"))
 
     walk = os.walk(folder, onerror=closed)
     paths = sorted(Path(parent) / name for parent, _, names in walk for name in names)
     skipped += [
-        Skipped(path.relative_to(folder).as_posix(), "a pipe, a device or a broken link")
+        Skipped(path.relative_to(named_from).as_posix(), "a pipe, a device or a broken link")
         for path in paths
         if not path.is_file()
     ]

@@ -519,8 +519,8 @@ BAD = [
     ((*FIT, *FAST, "--unit", "us"), "unit"),
     ((*FIT, *FAST, "--where", "run=z"), "no row has run=z"),
     (
-        (*FIT, *FAST, "--where", "device=H100"),
-        "a fit needs at least 8 measured runs, got 4",
+        (*FIT, *FAST, "--where", "device=H100", "--where", "model=bert"),
+        "a fit of sum, global, device, linear needs at least 3 measured runs, got 1",
     ),
     (("fit", "unitless.csv", *FAST, "-o", "m.errcomp"), "the times have no unit"),
     (

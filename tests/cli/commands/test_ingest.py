@@ -61,11 +61,112 @@ def test_what_is_not_in_it(
 
 def test_names_of_formats_and_paths(run: Any, logs: Path, tmp_path: Path) -> None:
     done = run("ingest", "vidurr", logs, "-o", tmp_path / "o.csv")
-    assert (done.code, "no format or tool 'vidurr'" in done.err) == (2, True)
-    done = run("ingest", "a", "b", "c", "-o", tmp_path / "o.csv")
-    assert (done.code, "one path, or a format and one path" in done.err) == (2, True)
+    assert done.code == 2
+    assert "vidurr: no such file or folder, and no format or tool 'vidurr'" in done.err
+    done = run("ingest", logs / "a.log", "missing.log", "-o", tmp_path / "o.csv")
+    assert (done.code, "missing.log: no such file or folder" in done.err) == (2, True)
     done = run("ingest", "neusight", ".", "-o", tmp_path / "o.csv", "--table", "runs")
     assert (done.code, "only be read as pairs (--table pairs" in done.err) == (2, True)
+    for more in ([logs], ["--set", "model=x"], ["--from-name", "{model}"]):
+        done = run("ingest", "neusight", ".", *more)
+        assert (done.code, "read it alone, without --set and --from-name" in done.err) == (2, True)
+
+
+def test_several_paths_are_read_like_one_folder(run: Any, logs: Path, tmp_path: Path) -> None:
+    (logs / "b.log").write_text(LOG.format(0, 90))
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "c.log").write_text(LOG.format(0, 70))
+    out = tmp_path / "out.csv"
+    paths = [logs / "a.log", tmp_path / "other", logs, logs / "a.log"]
+    assert run("ingest", *paths, "-o", out, "--quantity", "time").code == 0
+    found = pl.read_csv(out)
+    assert sorted(zip(found["file"], found["predicted"], strict=True)) == [
+        ("logs/a.log", 110.0),
+        ("logs/a.log", 120.0),
+        ("logs/b.log", 90.0),
+        ("other/c.log", 70.0),
+    ]
+    assert run("ingest", "astra-sim", logs / "a.log", logs / "b.log", "-o", out).code == 0
+
+
+def test_a_folder_of_a_format_is_read_alone(run: Any, logs: Path, monkeypatch: Any) -> None:
+    monkeypatch.setattr(
+        "errcomp.readers.core.ingest.recognise", lambda source, among: [source.path.is_dir()]
+    )
+    done = run("ingest", logs / "a.log", logs)
+    assert (done.code, "is read as a whole, not with others" in done.err) == (2, True)
+
+
+def test_without_a_file_the_first_rows_are_shown(run: Any, logs: Path) -> None:
+    done = run("ingest", logs, "--where", "rank=0")
+    assert done.code == 0
+    assert done.out.splitlines() == [
+        "2 rows, 9 columns",
+        "",
+        "quantity               predicted",
+        "────────────────────────────────",
+        "time                         120",
+        "exposed communication          3",
+        "",
+        "The same in all rows: tool=ASTRA-sim, level=system, unit=cycles, rank=0, ranks=2.",
+        "To write all rows, add -o rows.parquet.",
+    ]
+    assert "read a.log" in done.err
+    done = run("ingest", logs / "a.log", "--table", "graph")
+    assert (done.code, "Add -o graph.json" in done.err) == (2, True)
+
+
+def test_keys_are_given_or_taken_from_names(run: Any, tmp_path: Path) -> None:
+    for name, cycles in (("bert_H100_b8.log", 120), ("opt_L4_b16.log", 90)):
+        (tmp_path / name).write_text(LOG.format(0, cycles))
+    out = tmp_path / "tables" / "out.parquet"
+    out.parent.mkdir()
+    files = sorted(tmp_path.glob("*.log"))
+    argv = ["ingest", *files, "-o", out, "--quantity", "time", "--set", "mode=training"]
+    assert run(*argv, "--from-name", "{model}_{device}_b{batch}.log").code == 0
+    keys = pl.read_parquet(out).select("model", "device", "batch", "mode").sort("model")
+    assert keys.rows() == [("bert", "H100", 8, "training"), ("opt", "L4", 16, "training")]
+    done = run(*argv, "--from-name", "{model}_{device}")
+    assert done.code == 2
+    assert "--from-name: bert_H100_b8.log: fits the pattern '{model}_{device}' in several" in (
+        done.err
+    )
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        (["model"], "--set takes KEY=VALUE, got 'model'"),
+        (["=bert"], "--set takes KEY=VALUE, got '=bert'"),
+        (["model="], "--set takes KEY=VALUE, got 'model='"),
+        (["model=a", "model=b"], "--set gives model twice: 'a' and 'b'"),
+        (["measured=2"], "'measured' cannot be the name of a key"),
+    ],
+)
+def test_what_set_refuses(run: Any, logs: Path, items: list[str], message: str) -> None:
+    done = run("ingest", logs, *(word for item in items for word in ("--set", item)))
+    assert (done.code, message in done.err) == (2, True), done.err
+
+
+@pytest.mark.shared
+def test_from_profiles_to_bands(run: Any, shared_data: Path, tmp_path: Path) -> None:
+    """The walk of somebody with a folder of profiles, in three commands."""
+    profiles = sorted((shared_data / "tools" / "onnxruntime").glob("profile_*.json"))
+    kernels, model = tmp_path / "kernels.parquet", tmp_path / "m.errcomp"
+    ran = run(
+        *("ingest", *profiles, "--from-name", "profile_{model}_ort{version}.json"),
+        *("--set", "device=CPU", "--set", "mode=inference", "--table", "kernels", "-o", kernels),
+    )
+    assert (ran.code, "wrote 1168 rows" in ran.err) == (0, True)
+    argv = ("--estimator", "device", "--where", "repeat=2,3,4,5,6,7,8")
+    judged = run("calibrate", "evaluate", kernels, *argv, "--split", "leave-model-out", "--json")
+    rows = {row["estimator"]: row for row in judged.json["rows"]}
+    assert (rows["sum"]["n"], rows["sum"]["groups"]) == (28, 2)
+    assert rows["linear"]["mean_ape"] < 0.06
+    assert run("calibrate", "fit", kernels, *argv, "-o", model).code == 0
+    first = run("predict", kernels, "--where", "repeat=1", "--model", model, "--json").json["rows"]
+    assert len(first) == 4
+    assert all(row["low_90"] < row["predicted"] < row["high_90"] for row in first)
 
 
 def test_a_graph(run: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

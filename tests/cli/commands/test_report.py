@@ -40,7 +40,7 @@ def test_documents_and_tables_share_a_page(run: Run, table: Path, tmp_path: Path
     for name, argv in (
         ("audit", ("audit", table, "--claim", "5%")),
         ("metrics", ("metrics", table, "--by", "device")),
-        ("search", ("claims", "search", table, "--figure", "6.9%")),
+        ("search", ("claims", "search", table, "--value", "6.9%")),
         ("datasets", ("datasets", "list")),
         ("replication", ("replicate", "survey")),
     ):
