@@ -95,9 +95,9 @@ LOWEST_LACKS := names_of_what_is_made_here or (test_on_random_rows_split_points 
     or test_archived_files_predict or test_predicting_needs_numpy_and_scipy_only
 lowest:
 	$(PYTHON) -m venv $(LOWEST)
-	$(PYTHON) tools/lowest.py drivers figures calibration postgres jobs duckdb > $(LOWEST)/constraints.txt
+	$(PYTHON) tools/lowest.py drivers figures formats calibration postgres jobs duckdb > $(LOWEST)/constraints.txt
 	$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install \
-	    -c $(LOWEST)/constraints.txt -e '.[drivers,figures,calibration,postgres,jobs,duckdb]' \
+	    -c $(LOWEST)/constraints.txt -e '.[drivers,figures,formats,calibration,postgres,jobs,duckdb]' \
 	    pytest pytest-timeout pytest-xdist hypothesis mpmath jsonschema
 	$(SETTINGS) $(LOWEST)/bin/python -m pytest -p no:cacheprovider -q -n 2 --dist worksteal \
 	    --without-extras -W ignore::DeprecationWarning -k "not ($(LOWEST_LACKS))" \

@@ -66,6 +66,10 @@ class LeftOutWarning(UserWarning):
     """A column cannot be a key, because its values are lists or cannot be read: it is left out."""
 
 
+class LargeFileWarning(UserWarning):
+    """Reading a file takes much memory; the message says how to read it with less."""
+
+
 class SmallSampleWarning(UserWarning):
     """The sample is too small for the interval to reach its nominal coverage."""
 

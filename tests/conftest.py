@@ -251,8 +251,9 @@ def _shape(part: Any) -> list[Any]:
 
 
 @pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Ran]:
-    """Run the command line in this process."""
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Ran]:
+    """Run the command line in this process, without lines of progress if it is slow."""
+    monkeypatch.setattr("errcomp.cli.streams._PATIENCE_S", 3600.0)
 
     def call(*argv: object) -> Ran:
         try:

@@ -89,7 +89,10 @@ def test_built_in_tables_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     [
         ("reslts.csv", r"reslts.csv: no such file.*Did you mean '.*results.csv'\?"),
         ("no/such/folder/x.csv", "no such file, and no built-in table of pairs.*Built-in: neusi"),
-        ("https://host/x y.csv", "reads nothing from the network.*curl -LO 'https://host/x y.csv'"),
+        (
+            "https://host/x y.csv",
+            "reads nothing from the network.*curl -L -o 'x y.csv' 'https://host/x y.csv'",
+        ),
     ],
 )
 def test_a_name_of_nothing(name: str, message: str, table: Path) -> None:

@@ -41,9 +41,9 @@ def add_table_arguments(parser: argparse.ArgumentParser, *, at_scale: bool = Fal
         nargs="?",
         default="neusight",
         metavar="TABLE",
-        help=f"file of pairs (CSV, Parquet, JSON, JSON lines), folder or quoted pattern of such "
-        f"files, {files}output of a tool (see: errcomp readers), - for standard input, or name of "
-        "a built-in table (default: neusight)",
+        help=f"file of pairs (CSV, Excel, Parquet, JSON, JSON lines), folder or quoted pattern of "
+        f"such files, {files}output of a tool (see: errcomp readers), - for standard input, or "
+        "name of a built-in table (default: neusight)",
     )
     group = parser.add_argument_group("reading the table")
     group.add_argument("--predicted", metavar="COLUMN", help="column that holds the predictions")
@@ -63,6 +63,13 @@ def add_table_arguments(parser: argparse.ArgumentParser, *, at_scale: bool = Fal
         default="raise",
         help="what to do with rows without a prediction or a measurement: raise an error "
         "(default), or exclude and count them",
+    )
+    group.add_argument(
+        "--decimal",
+        choices=(".", ","),
+        default=".",
+        help="sign before the decimals of a number in CSV (default: .); a comma needs semicolons "
+        "or tabs between the fields",
     )
     add_where(group)
 
@@ -283,12 +290,12 @@ def _pairs_in(path: Path, columns: dict[str, str], args: argparse.Namespace) -> 
 
     try:
         if not is_output(path, columns):
-            pairs = read_pairs(path, columns=columns or None, unit=args.unit, **_of_rows(args))
+            pairs = read_pairs(path, columns=columns or None, unit=args.unit, **_of_text(args))
             tell_notes(path)
             return select(pairs, args.where)
         from errcomp.readers import read
 
-        content = read(path, columns=columns or None, unit=args.unit, **_of_rows(args))
+        content = read(path, columns=columns or None, unit=args.unit, **_of_text(args))
     except InputError as error:
         if path.is_dir() and any(path.glob("*.parquet")):
             hint = f"To read only its Parquet files, quote a pattern: '{path / '*.parquet'}'"
@@ -304,6 +311,12 @@ def _pairs_in(path: Path, columns: dict[str, str], args: argparse.Namespace) -> 
 def _of_rows(args: argparse.Namespace) -> dict[str, Any]:
     """Return what to do with rows that cannot be used."""
     return {"zeros": args.zeros, "missing": args.missing}
+
+
+def _of_text(args: argparse.Namespace) -> dict[str, Any]:
+    """Return how to read text, and what to do with rows that cannot be used."""
+    # A page of several tables has no option for it.
+    return {**_of_rows(args), "decimal": getattr(args, "decimal", ".")}
 
 
 def load_pairs(args: argparse.Namespace) -> Pairs | PairRows:
@@ -407,6 +420,10 @@ def _columns_of(args: argparse.Namespace) -> dict[str, str]:
 
 def no_such_table(name: str, kind: str, embedded: Sequence[str]) -> InputError:
     """Return the error for a name of neither a file nor a built-in table of this kind."""
+    from errcomp.readers.core.source import is_url, url_refused
+
+    if is_url(name):
+        return url_refused(name)
     folder = Path(name).parent
     try:
         files = [str(folder / entry.name) for entry in islice(folder.iterdir(), _FILES_LOOKED_AT)]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from errcomp.errors import InputError, did_you_mean
@@ -166,12 +165,11 @@ def _at(
 
 def _no_such_file(name: str) -> InputError:
     """Return the error for a name that is neither a path nor a built-in table of pairs."""
-    if "://" in name:
-        return InputError(
-            f"{name}: errcomp reads nothing from the network. Download it first: "
-            f"curl -LO {quote(name)}"
-        )
     from errcomp import datasets
+    from errcomp.readers.core.source import is_url, url_refused
+
+    if is_url(name):
+        return url_refused(name)
 
     known = [info.name for info in datasets.list() if info.holds == "pairs"]
     folder = Path(name).parent

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from functools import partial
 from importlib import import_module
 from os import PathLike
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from errcomp.errors import InputError
 from errcomp.readers.rows import is_output
 
 if TYPE_CHECKING:
     from errcomp.readers.core.output import Output
+    from errcomp.readers.delimited import Decimals
     from errcomp.tables import Missing, Table, Zeros
 
 __all__ = ["is_output", "read"]
@@ -25,16 +26,17 @@ def read(
     unit: str | None = None,
     zeros: Zeros = "raise",
     missing: Missing = "raise",
+    decimal: Decimals = ".",
 ) -> Output:
     r"""Read a table of pairs, or the output of a tool or profiler.
 
     Parameters
     ----------
     path : path
-        A CSV (also gzipped), Parquet, JSON or JSON lines file of pairs; or output in one of the
-        formats that ``errcomp readers`` lists, recognised by its content: a file, a folder or an
-        archive (zip, tar) of such files.
-    columns, unit, zeros, missing
+        A CSV, Excel, Parquet, JSON or JSON lines file of pairs, also compressed; or output in one
+        of the formats that ``errcomp readers`` lists, recognised by its content: a file, a folder
+        or an archive (zip, tar) of such files.
+    columns, unit, zeros, missing, decimal
         For files of pairs, see ``errcomp.readers.plain.read_pairs``.
 
     Returns
@@ -63,7 +65,7 @@ def read(
     from errcomp.readers.learned.neusight.files import is_artifact
 
     if not is_output(path, columns):
-        return _table(path, columns, unit, zeros, missing)
+        return _table(path, columns, unit, zeros=zeros, missing=missing, decimal=decimal)
     if columns or unit:
         raise InputError(
             f"{path} is the output of a tool, so its columns and unit are known. Leave out "
@@ -80,8 +82,7 @@ def _table(
     path: str | PathLike[str],
     columns: Mapping[str, str] | None,
     unit: str | None,
-    zeros: Zeros,
-    missing: Missing,
+    **options: Any,
 ) -> Output:
     """Return a table of pairs, kernels or validations."""
     from errcomp.readers.core.output import Output
@@ -89,7 +90,7 @@ def _table(
     from errcomp.readers.several import notes_on_table
     from errcomp.tables.frames import to_eager
 
-    pairs = read_pairs(path, columns=columns, unit=unit, zeros=zeros, missing=missing)
+    pairs = read_pairs(path, columns=columns, unit=unit, **options)
     name = str(path)
     return Output(
         rows=to_eager(pairs.native).to_polars(),

@@ -54,6 +54,10 @@ def is_output(path: str | PathLike[str], columns: Mapping[str, str] | None = Non
     # No tool uses these names, so the readers, which are slow to load, need not look.
     if {"predicted", "measured"}.intersection((*source.header, *source.json_names)):
         return False
+    from errcomp.readers.workbook import is_workbook
+
+    if is_workbook(Path(path)):
+        return False
     return is_archive(Path(path)) or bool(recognise(source))
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from errcomp.errors import InputError, describe_names
-from errcomp.readers.core.source import files_readable
+from errcomp.readers.core.source import files_readable, is_url
 
 if TYPE_CHECKING:
     import polars as pl
@@ -31,7 +31,7 @@ def is_pattern(path: str | PathLike[str]) -> bool:
     (True, False)
     """
     name = str(path)
-    if not glob.has_magic(name) or Path(path).exists():
+    if not glob.has_magic(name) or Path(path).exists() or is_url(path):
         return False
     # A name with brackets alone is a pattern only if it fits a file.
     return "*" in name or "?" in name or any(_matches(Path(path)))

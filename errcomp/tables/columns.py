@@ -18,6 +18,7 @@ import numpy as np
 from errcomp.errors import InputError, describe_rows, offer
 from errcomp.results import Dropped
 from errcomp.tables.frames import MARK, column_values, is_missing
+from errcomp.tables.units import factor, number_and_unit
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -36,7 +37,8 @@ NOT_POSITIVE_REMEDY = (
     "fix the measurement."
 )
 #: Words for a missing number in text, in lower case, where missing numbers are left out.
-_MISSING_WORDS = frozenset(("na", "n/a", "nan", "null", "none", "-", "--"))
+MISSING_WORDS = frozenset(("na", "n/a", "nan", "null", "none", "-", "--"))
+_DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
 _MISSING_REMEDY = "Fill it in, remove the row, or give it a status if the prediction failed."
 _EXCLUDE_MISSING = (
     ' To leave such rows out, use missing="exclude" (--missing exclude; the result counts them).'
@@ -193,6 +195,52 @@ def failures(frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin) ->
     return f"{origin.name(~ok)} with status {status!r}; only {STATUS_WORDS} mean success"
 
 
+def without_units(
+    frame: nw.DataFrame[Any], names: Sequence[str], unit: str | None
+) -> nw.DataFrame[Any]:
+    """Convert columns of numbers with units (``12 ms``) to one unit, and name it in ``unit``.
+
+    The unit is that of a column ``unit``, the given one, or the first that occurs. Columns in which
+    a number has no unit, or an unknown one, stay as they are.
+
+    Examples
+    --------
+    >>> import narwhals as nw, polars as pl
+    >>> frame = nw.from_native(pl.DataFrame({"measured": ["12 ms", "1.5s"]}))
+    >>> without_units(frame, ["measured"], None).rows()
+    [(12.0, 'ms'), (1500.0, 'ms')]
+    """
+    import narwhals as nw
+
+    stated = [] if unit is None else [unit]
+    if "unit" in frame.columns:
+        stated = frame["unit"].unique().to_list()
+    for name in names:
+        if len(stated) > 1 or name not in frame.columns or frame[name].dtype.is_numeric():
+            continue
+        values = column_values(frame, name).tolist()
+        parts = [number_and_unit(value) for value in values]
+        blank = [
+            value.strip().lower() in ("", *MISSING_WORDS)
+            if isinstance(value, str)
+            else is_missing(value)
+            for value in values
+        ]
+        units = list(dict.fromkeys(part[1] for part in parts if part is not None))
+        if not units or any(part is None and not b for part, b in zip(parts, blank, strict=True)):
+            continue
+        to = stated[0] if stated else units[0]
+        try:
+            scales = {unit: factor(unit, to) for unit in units}
+        except InputError:
+            continue
+        stated = [to]
+        numbers = [None if part is None else part[0] * scales[part[1]] for part in parts]
+        column = nw.new_series(name, numbers, nw.Float64, backend=frame.implementation)
+        frame = frame.with_columns(column, nw.lit(to).alias("unit"))
+    return frame
+
+
 def two_numbers(
     frame: nw.DataFrame[Any], used: NDArray[np.bool_], origin: Origin, missing: str
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
@@ -203,7 +251,7 @@ def two_numbers(
     """
     check_choice("missing", missing)
     exclude = missing == "exclude"
-    words = _MISSING_WORDS if exclude else frozenset[str]()
+    words = MISSING_WORDS if exclude else frozenset[str]()
     p, m = (
         numeric(frame, name, used, origin, blank=exclude, words=words, also=_EXCLUDE_MISSING)
         for name in ("predicted", "measured")
@@ -293,14 +341,25 @@ def _from_objects(
         except (TypeError, ValueError, OverflowError):
             bad.append(i)
     if bad:
-        value = values[bad[0]]
-        word = isinstance(value, str) and value.strip().lower() in _MISSING_WORDS
         raise InputError(
-            f"{origin.prefix}{name} must be a number, got {_short(value)} in {origin.name(bad)}. "
-            "Fix the value, or give the row a status if the prediction failed."
-            f"{also if word else ''}"
+            f"{origin.prefix}{name} must be a number, got {_short(values[bad[0]])} in "
+            f"{origin.name(bad)}. {_remedy(values[bad[0]], also)}"
         )
     return numbers, absent
+
+
+def _remedy(value: Any, also: str) -> str:
+    """Return what to do about a value that is not a number."""
+    text = value.strip() if isinstance(value, str) else ""
+    if _DECIMAL_COMMA.fullmatch(text):
+        return (
+            "If this is a decimal comma, add --decimal , (errcomp.read(path, decimal=',') in "
+            "Python). Write thousands without a separator."
+        )
+    if number_and_unit(text):
+        return "Give all numbers of the column a unit, or none."
+    known = "Fix the value, or give the row a status if the prediction failed."
+    return known + (also if text.lower() in MISSING_WORDS else "")
 
 
 def _to_float(value: Any, *, text: bool) -> float:

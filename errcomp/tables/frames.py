@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.errors import InputError, LeftOutWarning, warn_caller
+from errcomp.tables.units import number_and_unit
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -167,7 +168,7 @@ def column_values(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:
 
 
 def holds_numbers(frame: nw.DataFrame[Any]) -> dict[str, bool]:
-    """Say which columns hold numbers, or mostly texts of numbers."""
+    """Say which columns hold numbers, or mostly texts of numbers, which may have units."""
     import narwhals as nw
 
     kinds = {}
@@ -180,6 +181,8 @@ def holds_numbers(frame: nw.DataFrame[Any]) -> dict[str, bool]:
 
 
 def _is_number(value: Any) -> bool:
+    if number_and_unit(value) is not None:
+        return True
     try:
         float(value.replace(",", ".") if isinstance(value, str) else value)
     except (TypeError, ValueError):

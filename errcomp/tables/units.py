@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Any
+
 from errcomp.errors import InputError
 
 #: Unit → seconds.
@@ -15,6 +18,7 @@ _KINDS = {
     "bandwidth": {"GB/s": 1.0, "MB/s": 1e-3, "TB/s": 1e3},
     "frequency": {"GHz": 1e9, "MHz": 1e6, "kHz": 1e3, "Hz": 1.0},
 }
+_WITH_UNIT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµ][A-Za-zµ/^2]*)")
 
 
 def kind_of(unit: str) -> str | None:
@@ -26,6 +30,20 @@ def kind_of(unit: str) -> str | None:
     ('time', None)
     """
     return next((kind for kind, units in _KINDS.items() if unit in units), None)
+
+
+def number_and_unit(value: Any) -> tuple[float, str] | None:
+    """Return the number and the unit of a text such as ``12 ms``; None if it is something else.
+
+    Examples
+    --------
+    >>> number_and_unit("12 ms"), number_and_unit("1e3us"), number_and_unit("12 apples")
+    ((12.0, 'ms'), (1000.0, 'us'), None)
+    """
+    found = _WITH_UNIT.fullmatch(value.strip()) if isinstance(value, str) else None
+    if found is None or kind_of(found[2]) is None:
+        return None
+    return float(found[1]), found[2]
 
 
 def ratios_of(unit: str) -> tuple[tuple[float, str], ...]:

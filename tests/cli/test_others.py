@@ -13,7 +13,7 @@ import polars as pl
 import pytest
 
 Run = Callable[..., Any]
-FIGURES = ("--figure", "neusight=2.3%", "--figure", "habitat=121.4%", "--figure", "micro=30.8%")
+FIGURES = ("--value", "neusight=2.3%", "--value", "habitat=121.4%", "--value", "micro=30.8%")
 
 
 def test_the_search_explains_the_abstract(run: Run, tmp_path: Path) -> None:
@@ -31,7 +31,7 @@ def test_the_search_explains_the_abstract(run: Run, tmp_path: Path) -> None:
 
 
 def test_the_search_explains_the_overall_figure(run: Run) -> None:
-    argv = ("claims", "search", "neusight", "--figure", "neusight=8.9%", "--where", "vendor=NVIDIA")
+    argv = ("claims", "search", "neusight", "--value", "neusight=8.9%", "--where", "vendor=NVIDIA")
     best = run(*argv, "--json").json["matches"][0]
     assert (best["where"], best["aggregation"], best["n"]) == ({"variant": ["base"]}, "mean", 80)
 
@@ -152,10 +152,10 @@ def test_embedded_tables_are_rebuilt_to_the_byte(
         (("nonsense",), "invalid choice: 'nonsense'"),
         (("claims", "list", "--level", "none"), "no claim of level 'none'"),
         (("claims", "show", "neusigth"), "Did you mean 'NeuSight'?"),
-        (("claims", "search", "neusight"), "--figure"),
-        (("claims", "search", "neusight", "--figure", "x=1%"), "x"),
-        (("claims", "search", "neusight", "--figure", "neusight=a"), "cannot read the figure"),
-        (("claims", "search", "--figure", "neusight=1%", "--figure", "neusight=2%"), "two figures"),
+        (("claims", "search", "neusight"), "--value"),
+        (("claims", "search", "neusight", "--value", "x=1%"), "x"),
+        (("claims", "search", "neusight", "--value", "neusight=a"), "cannot read the figure"),
+        (("claims", "search", "--value", "neusight=1%", "--value", "neusight=2%"), "two figures"),
         (("replicate", "survey", "--table", "table99"), "no table 'table99'"),
         (("metrics", "neusight", "--figures", "mapes"), "mape"),
         (("metrics", "neusight", "other"), "takes one table"),

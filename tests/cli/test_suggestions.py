@@ -54,8 +54,8 @@ Run = Callable[..., Any]
          "'estimate'? Columns found: gpu, workload, estimate, latency."),
         (("claims", "list", "--level", "Kernel"), "Did you mean 'kernel'? Names are case-sens"),
         (("claims", "show", "neusigth"), "Did you mean 'NeuSight'? Tools with a claim: "),
-        (("claims", "search", "--figure", "neusigth=2%"), "Did you mean 'neusight'? Tools in the"),
-        (("claims", "search", "--figure", "neusight=2%", "--keys", "modelx"), "mean 'model'? Keys"),
+        (("claims", "search", "--value", "neusigth=2%"), "Did you mean 'neusight'? Tools in the"),
+        (("claims", "search", "--value", "neusight=2%", "--keys", "modelx"), "mean 'model'? Keys"),
         (("calibrate", "fit", "--estimator", "linear", "-o", "m", "--figure", "overhed=a.svg"),
          "got 'overhed=a.svg'. Did you mean 'overhead'?"),
     ],
@@ -121,6 +121,6 @@ def test_numbers_that_are_none(run: Run) -> None:
     ran = run("metrics", "--seed", "x")
     assert "argument --seed: 'x' is not a seed: write a whole number, 0 or more (see: " in ran.err
     assert "'-1' is not a seed" in run("metrics", "--seed=-1").err
-    search = ("claims", "search", "--figure", "neusight=2%", "--top")
+    search = ("claims", "search", "--value", "neusight=2%", "--top")
     assert "argument --top: '0' is not a count: write a whole number above 0" in run(*search, 0).err
     assert "'x' is not a count" in run(*search, "x").err

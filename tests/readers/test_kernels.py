@@ -102,11 +102,15 @@ def test_one_tool_of_a_file(write: Any) -> None:
         ("a.csv", "run,predicted\na,1\n", "missing column kernel or kernel_class"),
         ("a.csv", "kernel,predicted\na,-1\n", "predicted must be finite and ≥ 0, got -1.0 in line"),
         ("a.csv", "kernel,predicted\na,inf\n", "predicted must be finite and ≥ 0, got inf in li"),
-        ("a.csv", "kernel,predicted\na,1ms\n", "predicted must be a number, got '1ms' in line 2"),
+        (
+            "a.csv",
+            "kernel,predicted\na,1ms\nb,2\n",
+            "predicted must be a number, got '1ms' in line 2",
+        ),
         (
             "a.csv",
             "kernel;predicted\na;1,5\n",
-            "predicted must be .* got '1,5' in line 2, with a comma",
+            "predicted must be .* got '1,5' in line 2. If this is a decimal comma",
         ),
         (
             "a.csv",

@@ -9,6 +9,7 @@ import json
 import os
 import re
 import time
+import warnings
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from errcomp.errors import InputError
+from errcomp.errors import InputError, LeftOutWarning
 from errcomp.readers import read
-from errcomp.readers.plain import _scan, _short, read_pairs
+from errcomp.readers.delimited import _scan
+from errcomp.readers.plain import read_pairs
+from errcomp.readers.records import _short
 from errcomp.tables import Pairs
 
 TABLE = {"device": ["A", "B"], "batch": [1, 2], "predicted": [11.0, 90.5], "measured": [10.0, 99.0]}
@@ -174,7 +177,7 @@ def test_a_value_nested_too_deeply_to_be_shown_is_described() -> None:
 def test_a_table_of_many_columns_is_read_at_once(write: Any) -> None:
     names = [f"c{i}" for i in range(20_000)]
     start = time.process_time()
-    header, rows, _ = _scan(Path("a.csv"), ",".join(names) + "\n" + "," * 19_999 + "\n", ",")
+    header, rows, _ = _scan(Path("a.csv"), ",".join(names) + "\n" + "," * 19_999 + "\n", ",", 0)
     assert (header, rows) == (names, 1)
     assert time.process_time() - start < 2  # each name compared with each takes 7 s
 
@@ -210,7 +213,7 @@ def test_the_format_can_be_given(write: Any) -> None:
     path = write("a.txt", "[x],predicted,measured\n1,2,3\n")
     assert read_pairs(path, format="csv").keys == ("[x]",)
     with pytest.raises(
-        InputError, match=r"format must be one of csv, parquet, jsonl, json, got 'x"
+        InputError, match=r"format must be one of csv, excel, parquet, jsonl, json, got 'x"
     ):
         read_pairs(path, format="xlsx")  # type: ignore[arg-type]
     with pytest.raises(InputError, match=r"a.txt: not Parquet: it does not begin with PAR1"):
@@ -230,7 +233,7 @@ BAD_TEXT = [
     ("a.csv", CSV + "C,1,2\n", r"line 4: 3 fields, but the header has 4. A row may be incomplete"),
     ("a.csv", CSV + "C", r"line 4: 1 field, but the header has 4. A row may be incomplete"),
     ("a.csv", CSV + "\n" + "C,1,2,3\n", r"line 4 is empty. Remove it"),
-    ("a.csv", CSV + "C,1,1,5,2\n", r"line 4: 5 fields, .* decimal comma \(1,5\) must be written"),
+    ("a.csv", CSV + "C,1,1,5,2\n", r"line 4: 5 fields, .* decimal comma \(1,5\) need semicolons"),
     (
         "a.tsv",
         "predicted\tmeasured\n1\t2\t3\n",
@@ -246,7 +249,7 @@ BAD_TEXT = [
     (
         "a.csv",
         "predicted;measured\n1,5;2,25\n1;2\n",
-        r"predicted must be .* '1,5' in line 2, with a com",
+        r"predicted must be .* '1,5' in line 2\. If this is a decimal comma, add --decimal ,",
     ),
     ("a.csv", 'predicted,measured\n1,"1,234"\n', r"measured must be .* got '1,234' in line 2"),
     (
@@ -280,8 +283,16 @@ BAD_TEXT = [
         r"expected an object, got \[2\] in lines 2, 3. Write one obj",
     ),
     ("a.jsonl", '{"a": 1},{"a": 2}\n', r"line 1: not valid JSON \(Extra data\)"),
-    ("a.jsonl", '{"a": [1]}\n', r"a must be one value per row, got \[1\] in line 1. Leave it out"),
-    ("a.json", '[{"a": {"b": "' + 50 * "x" + '"}}]', r'got {"b": "x+\.\.\. in row 1. Leave it'),
+    (
+        "a.jsonl",
+        '{"measured": [1]}\n',
+        r"measured must be one value per row, got \[1\] in line 1\. Put each element",
+    ),
+    (
+        "a.json",
+        '[{"device": {"b": "' + 50 * "x" + '"}}]',
+        r'device must be one value per row, got {"b": "x+\.\.\. in row 1',
+    ),
     ("a.json", '[\n{"predicted": 1,\n', r"line 3: not valid JSON"),
     ("a.json", "[]", r"the list of records is empty"),
     ("a.json", "5", r"expected a list of records, or an object"),
@@ -293,7 +304,11 @@ BAD_TEXT = [
     ("a.jsonl", '{"a": 1}\n{"a": 1, "a": 2}\n', r"line 2: an object names 'a' twice"),
     # Deeper than the limit that PyMC sets for the whole process, 10,000.
     ("a.jsonl", '{"a":' * 50_000 + "1" + "}" * 50_000, r"line 1: nested too deeply"),
-    ("a.json", '[{"a": ' + 900 * "[" + 900 * "]" + "}]", r"a must be one value per row, got "),
+    (
+        "a.json",
+        '[{"model": ' + 900 * "[" + 900 * "]" + "}]",
+        r"model must be one value per row, got ",
+    ),
     (
         "a.json",
         '[{"a": "x"}, {"a": "\\ud800"}]',
@@ -370,10 +385,18 @@ def test_parquet_without_rows_or_with_nested_values(write: Any) -> None:
     frame = pl.DataFrame(TABLE)
     with pytest.raises(InputError, match=r"the table has no rows"):
         read_pairs(write("a.parquet", parquet(frame.clear())))
-    for name, values in (("list", [[1], [2]]), ("bytes", [b"a", b"b"])):
-        nested = frame.with_columns(pl.Series(name, values))
-        with pytest.raises(InputError, match=f"{name} must be one value per row, but its type is"):
+    for values in ([[1], [2]], [b"a", b"b"]):
+        nested = frame.with_columns(device=pl.Series(values))
+        with pytest.raises(InputError, match="device must be one value per row, but its type is"):
             read_pairs(write("a.parquet", parquet(nested)))
+        nested = frame.with_columns(tags=pl.Series(values))
+        with pytest.warns(LeftOutWarning, match=r"left out, because each value is a list.*: tags$"):
+            assert "tags" not in read_pairs(write("a.parquet", parquet(nested))).keys
+        with (
+            pytest.raises(InputError, match="tags must be one value per row"),
+            warnings.catch_warnings(action="ignore"),
+        ):
+            read_pairs(write("a.parquet", parquet(nested)), columns={"mode": "tags"})
 
 
 def test_parquet_types(write: Any) -> None:

@@ -4,15 +4,24 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
+from json import dumps
 from pathlib import Path
+from shlex import quote
 from typing import Literal, get_args
 
-from errcomp.errors import InputError
+from errcomp.errors import (
+    InputError,
+    LargeFileWarning,
+    LeftOutWarning,
+    describe_names,
+    warn_caller,
+)
 from errcomp.readers.core.source import (
     BOM,
-    GZIP,
     JSON_LINES,
     LINE_ENDS,
+    PACKED,
     UTF16,
     Source,
     files_readable,
@@ -21,18 +30,22 @@ from errcomp.readers.core.source import (
 )
 from errcomp.system.strict_json import loads
 
-Format = Literal["csv", "parquet", "jsonl", "json"]
+Format = Literal["csv", "excel", "parquet", "jsonl", "json"]
 FILE_FORMATS: tuple[str, ...] = get_args(Format)
-_PARQUET = b"PAR1"
+_PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
+#: Bytes from which reading a text into memory deserves a word, how many times its size it takes at
+#: its peak (measured), and how many times its size a compressed one unpacks to.
+_LARGE, _TIMES_CSV, _TIMES_JSON, _TIMES_PACKED = 256 << 20, 14, 7, 6
 #: A header may also begin with a bracket: "[ms] predicted,measured".
 _LIST, _OBJECT = re.compile(rb"\[\s*([\[{\]]|$)"), re.compile(rb"\{\s*([\"}]|$)")
 _WEB_PAGE = re.compile(rb"<(!doctype|html)", re.IGNORECASE)
 
 
 def load_bytes(path: Path) -> bytes:
-    """Read a file, decompressed if it is gzip, and in UTF-8 if it is UTF-16."""
+    """Read a file, decompressed, and in UTF-8 if it is UTF-16."""
     try:
         refuse_special(path)
+        _check_size(path)
         content = path.read_bytes()
     except InputError:  # a ValueError, too
         raise
@@ -46,7 +59,7 @@ def load_bytes(path: Path) -> bytes:
         raise InputError(f"{path}: cannot be read ({error.strerror}).") from error
     except ValueError as error:  # a zero byte in the name
         raise InputError(f"{str(path)!r}: no such file ({error}).") from error
-    if content.startswith(GZIP):
+    if content.startswith(PACKED):
         with Source(path).open() as file:
             content = file.read()
     if content.startswith(UTF16):
@@ -61,14 +74,48 @@ def load_bytes(path: Path) -> bytes:
     return content
 
 
+def _check_size(path: Path) -> None:
+    """Refuse a text that does not fit into memory as a table; warn if it takes a large part of it.
+
+    Raises
+    ------
+    InputError
+        It would need more memory than is available.
+    """
+    size = path.stat().st_size
+    if size < _LARGE:
+        return
+    from errcomp.system.memory import available
+
+    with path.open("rb") as file:
+        start = file.read(max(map(len, PACKED)))
+    if start.startswith((_PARQUET, _ZIP)):
+        return
+    is_json = start.lstrip()[:1] in (b"{", b"[")
+    unpacked = size * (_TIMES_PACKED if start.startswith(PACKED) else 1)
+    needed = unpacked * (_TIMES_JSON if is_json else _TIMES_CSV)
+    scan = f"scan_{'ndjson' if is_json else 'csv'}"
+    to = path.with_name(path.name.split(".")[0] + ".parquet")
+    code = f"import polars; polars.{scan}({dumps(str(path))}).sink_parquet({dumps(str(to))})"
+    advice = (
+        f"Convert it once, with little memory: python -c {quote(code)} and name {to} instead: "
+        "errcomp audit and metrics read it in parts."
+    )
+    free = available()
+    about = f"{path}: {size / 1e9:.1f} GB of text need about {needed / 1e9:.0f} GB of memory"
+    if free is not None and needed > free:
+        raise InputError(f"{about}, and {free / 1e9:.1f} GB are free. {advice}")
+    warn_caller(f"{about}. {advice}", LargeFileWarning)
+
+
 def notes_on(path: Path) -> tuple[str, ...]:
     """Return a note if a table may have been cut off within its last line.
 
-    Gzip and Parquet cannot be: reading them would fail.
+    Compressed files and Parquet cannot be: reading them would fail.
     """
     with files_readable(), path.open("rb") as file:
-        start = file.read(len(_PARQUET))
-        if not start or start.startswith((GZIP, _PARQUET, *UTF16)):
+        start = file.read(max(map(len, PACKED)))
+        if not start or start.startswith((*PACKED, _ZIP, _PARQUET, *UTF16)):
             return ()
         file.seek(-1, os.SEEK_END)
         # Of JSON, what is cut off is refused; of JSON lines, whole lines may be gone.
@@ -85,6 +132,12 @@ def detect(path: Path, content: bytes) -> Format:
     if suffixes & {".parquet", ".pq"}:
         raise InputError(
             f"{path}: not Parquet: it does not begin with PAR1. Rename it, or export it again."
+        )
+    if content.startswith(_ZIP):
+        return "excel"
+    if suffixes & {".xls", ".ods"}:
+        raise InputError(
+            f"{path}: a spreadsheet that errcomp does not read. Save it as .xlsx or as CSV."
         )
     start = content.removeprefix(BOM).lstrip()
     if _WEB_PAGE.match(start):
@@ -127,3 +180,12 @@ def _is_record(line: bytes, *, with_rows: bool) -> bool:
     except ValueError:
         return False
     return isinstance(record, dict) and (with_rows or "rows" not in record)
+
+
+def tell_left_out(path: Path, names: Sequence[str]) -> None:
+    """Warn of columns that are left out, because they have no single value per row."""
+    if names:
+        warn_caller(
+            f"{path}: left out, because each value is a list or an object: {describe_names(names)}",
+            LeftOutWarning,
+        )

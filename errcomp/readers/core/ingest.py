@@ -12,7 +12,6 @@ from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, NamedTuple
 
 from errcomp.errors import InputError
-from errcomp.readers.core.archives import is_archive, unpacked
 from errcomp.readers.core.output import Output, Skipped
 from errcomp.readers.core.parallel import (
     Along,
@@ -77,9 +76,9 @@ def ingest(
     paths = [Path(path)] if isinstance(path, str | os.PathLike) else [Path(one) for one in path]
     with files_readable():
         for path in paths:
+            refuse_special(path)
             if not path.exists():
                 raise InputError(f"{path}: no such file or folder. Check the path.")
-            refuse_special(path)
         if len(paths) != 1:
             return _several(paths, among, progress)
         path = paths[0]
@@ -87,6 +86,8 @@ def ingest(
             return read_source(Source(path), among)
         if path.is_dir():
             return _folder(path, str(path), among, progress)
+        from errcomp.readers.core.archives import is_archive, unpacked  # it loads much
+
         if is_archive(path):
             with unpacked(path) as (folder, left_out):
                 output = _folder(folder, str(path), among, progress)

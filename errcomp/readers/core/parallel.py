@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 from errcomp.errors import InputError
-from errcomp.readers.core.archives import is_archive
 from errcomp.readers.core.output import Output, Skipped
 from errcomp.readers.core.registry import Format, formats, read_source, recognise
 from errcomp.readers.core.source import Source
@@ -51,6 +50,8 @@ def is_data(path: Path) -> bool:
 
 def look(path: Path, name: str, among: Sequence[Format] | None) -> Outcome:
     """Read a file, or say why not; ``name`` is its name in messages."""
+    from errcomp.readers.core.archives import is_archive
+
     source = Source(path, name=name)
     try:
         if not is_data(path):

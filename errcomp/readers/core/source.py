@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import codecs
-import gzip
 import io
 import re
-import zlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import accumulate, islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, cast, overload
+from shlex import quote
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, overload
 
 from errcomp.errors import InputError
 from errcomp.readers.core.sheet import Sheet, sheet_of
-from errcomp.system.limits import current, how_to_raise
 from errcomp.system.strict_json import DoubledNameError, loads_text, refuse_doubles
 
 if TYPE_CHECKING:
@@ -26,11 +24,14 @@ if TYPE_CHECKING:
 __all__ = ["Source"]
 
 T = TypeVar("T")
-GZIP = b"\x1f\x8b"
+#: Kind of compression → first bytes.
+MAGIC = {"gzip": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zstd": b"\x28\xb5\x2f\xfd"}
+PACKED = tuple(MAGIC.values())
 BOM = b"\xef\xbb\xbf"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BLANK = " \t\n\r\v\f"
 _HEAD = 1 << 16
+_URL = re.compile(r"^([a-z][a-z0-9+.-]+:)/{1,2}(?=[^/])", re.IGNORECASE)
 #: Names of files in which each line is JSON, so that one whole line need not be all.
 JSON_LINES = (".jsonl", ".ndjson")
 LINE_ENDS = "\n\r"
@@ -56,14 +57,37 @@ def files_readable() -> Iterator[None]:
         ) from error
 
 
+def is_url(name: str | PathLike[str]) -> bool:
+    """Say whether a name is a URL, also after `pathlib` took one of its slashes.
+
+    Examples
+    --------
+    >>> is_url("https://a.org/x.csv"), is_url(Path("https://a.org/x.csv")), is_url("C:/x.csv")
+    (True, True, False)
+    """
+    return _URL.match(str(name)) is not None
+
+
+def url_refused(name: str | PathLike[str]) -> InputError:
+    """Return the error for a URL, with the command that downloads it."""
+    url = _URL.sub(r"\1//", str(name))
+    file = quote(url.partition("?")[0].rpartition("/")[2] or "table.csv")
+    return InputError(
+        f"{url}: errcomp reads nothing from the network. Download it first: curl -L -o {file} "
+        f"{quote(url)}"
+    )
+
+
 def refuse_special(path: Path, name: str = "") -> None:
-    """Refuse a pipe, a device or a socket, which may have no end.
+    """Refuse a pipe, a device or a socket, which may have no end, and a URL.
 
     Raises
     ------
     InputError
-        It exists, and is neither an ordinary file nor a folder.
+        It exists, and is neither an ordinary file nor a folder; or it is a URL.
     """
+    if is_url(path) and not path.exists():
+        raise url_refused(path)
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(
             f"{name or path}: a pipe or a device, not a file. Write its content to a file first."
@@ -85,8 +109,8 @@ def unended(name: str) -> str:
 class Source:
     r"""A file: its content, and its name in messages.
 
-    Gzip is decompressed, whatever the file's name; a byte-order mark is removed; UTF-16 with a
-    byte-order mark is decoded.
+    Gzip, xz and zstd are decompressed, whatever the file's name; a byte-order mark is removed;
+    UTF-16 with a byte-order mark is decoded.
 
     Parameters
     ----------
@@ -136,12 +160,13 @@ class Source:
         Raises
         ------
         InputError
-            The file is missing or unreadable, or a pipe or a device. Reading on raises it if gzip
-            is broken, or unpacks to far more than files of measurements do.
+            The file is missing or unreadable, or a pipe or a device. Reading on raises it if what
+            is compressed is broken, or unpacks to far more than files of measurements do. zstd
+            needs ``errcomp[formats]``.
 
         Examples
         --------
-        >>> import tempfile
+        >>> import gzip, tempfile
         >>> path = Path(tempfile.mkdtemp()) / "log.gz"
         >>> _ = path.write_bytes(gzip.compress(b"12 ms"))
         >>> with Source(path).open() as file:
@@ -151,11 +176,13 @@ class Source:
         with files_readable():
             refuse_special(self.path, self.name)
             file = self.path.open("rb")
-            packed = file.read(2) == GZIP
+            packed = file.read(6).startswith(PACKED)
             file.seek(0)
         if not packed:
             return file
-        return cast("BinaryIO", io.BufferedReader(_Unpacked(file, self), 1 << 18))
+        from errcomp.readers.core.packed import unpacking
+
+        return unpacking(file, self.error, self.name)
 
     @cached_property
     def head(self) -> bytes:
@@ -492,40 +519,6 @@ class Source:
         found = Source(path, name=shown)
         self.siblings.append(found)
         return found
-
-
-class _Unpacked(io.RawIOBase):
-    """The content of a gzip file, with a limit on its size."""
-
-    def __init__(self, file: BinaryIO, source: Source) -> None:
-        self._file, self._source = file, source
-        self._gzip = gzip.GzipFile(fileobj=file)
-        self._done = 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        try:
-            data = self._gzip.read(len(buffer))
-        except (OSError, EOFError, zlib.error) as error:
-            raise self._source.error(
-                f"broken gzip ({error}). The file may be incomplete: copy it again."
-            ) from None
-        self._done += len(data)
-        # By the bytes read up to here: a bomb is met where it begins, not when memory is full.
-        if self._done > current().most_unpacked(self._file.tell()):
-            raise self._source.error(
-                f"it unpacks to far more than its size, {self._done >> 20} MiB so far. "
-                f"{how_to_raise('unpacked', '4GB')}"
-            )
-        buffer[: len(data)] = data
-        return len(data)
-
-    def close(self) -> None:
-        self._gzip.close()
-        self._file.close()
-        super().close()
 
 
 # The lines of a large text in little memory.

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from errcomp.errors import InputError
-from errcomp.tables.columns import Origin, dates_of, dropped_rows, rename
+from errcomp.tables.columns import Origin, dates_of, dropped_rows, rename, without_units
 from errcomp.tables.frames import column_values, to_eager
 from errcomp.tables.memory.history_columns import (
     NOT_KEYS,
@@ -164,6 +164,7 @@ class History(Table):
         line_offset: int | None = None,
     ) -> None:
         frame = rename(to_eager(data), columns or {}, source, ("version", "measured"), OPTIONS)
+        frame = without_units(frame, ("predicted", "measured"), unit)
         origin = self._origin(frame, source, line_offset)
         self._native = frame.to_native()
         self._renamed = dict(columns or {})

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from errcomp.errors import InputError, describe_names, offer
-from errcomp.tables.columns import Origin, dropped_rows, numeric, one_unit, rename, succeeded, texts
+from errcomp.tables.columns import (
+    Origin,
+    dropped_rows,
+    numeric,
+    one_unit,
+    rename,
+    succeeded,
+    texts,
+    without_units,
+)
 from errcomp.tables.frames import to_eager
 from errcomp.tables.memory.pairs import FAILED
 from errcomp.tables.table import OnDemand, Table, one_of
@@ -155,6 +164,7 @@ class Kernels(Table):
         frame = to_eager(data)
         known = [name for name in _RESERVED if name in frame.columns]
         frame = rename(frame, columns or {}, source, known)
+        frame = without_units(frame, ("predicted", "measured", "run_measured"), unit)
         origin = self._origin(frame, source, line_offset)
         insist(frame, origin, "predicted", "measured")
         insist(frame, origin, "kernel", "kernel_class")

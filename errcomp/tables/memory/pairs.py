@@ -22,6 +22,7 @@ from errcomp.tables.columns import (
     rename,
     status_ok,
     two_numbers,
+    without_units,
 )
 from errcomp.tables.frames import holds_numbers, key_columns, to_eager
 from errcomp.tables.table import Table
@@ -158,6 +159,7 @@ class Pairs(Table):
 
             columns = with_guess(columns, holds_numbers(frame), source)
         frame = rename(frame, columns, source, options=OPTIONS)
+        frame = without_units(frame, ("predicted", "measured"), unit)
         origin = Origin.of_table(source, len(frame), line_offset)
         self.source, self.subject, self.selection = source, subject, {}
         ok = status_ok(frame)

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.errors import InputError, describe_names
-from errcomp.tables.columns import Origin, dropped_rows, one_unit, rename, succeeded, texts
+from errcomp.tables.columns import (
+    Origin,
+    dropped_rows,
+    one_unit,
+    rename,
+    succeeded,
+    texts,
+    without_units,
+)
 from errcomp.tables.frames import is_missing, key_columns, to_eager
 from errcomp.tables.memory.kernels import Kernels, insist, times_of
 from errcomp.tables.table import OnDemand, Table
@@ -85,6 +93,7 @@ class Runs(Table):
         frame = to_eager(data)
         known = [name for name in ("run", *_TIMES) if name in frame.columns]
         frame = rename(frame, columns or {}, source, known)
+        frame = without_units(frame, ("predicted", "measured"), unit)
         origin = Origin.of_table(source, len(frame), line_offset)
         insist(frame, origin, "run")
         insist(frame, origin, "measured", "predicted")
