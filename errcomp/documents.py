@@ -180,7 +180,7 @@ def load(document: Mapping[str, Any]) -> Any:
     >>> import errcomp as ec
     >>> pairs = {"predicted": [11.0, 90.0], "measured": [10.0, 100.0]}
     >>> audit = load(ec.audit(pairs).to_dict())
-    >>> round(audit.overall[0].figures["mape"].value, 3)
+    >>> round(audit.overall.figures["mape"].value, 3)
     0.1
     """
     name = _name(document)

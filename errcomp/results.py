@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from numbers import Real
 from typing import Annotated, Any, ClassVar, NamedTuple, NoReturn
 
 from errcomp.codec import (
@@ -301,7 +302,9 @@ class Estimate(Document):
     8.74 % [5.6, 12.1], n=16
     >>> e
     Estimate(mape 8.74 % [5.6, 12.1], n=16)
-    >>> e > e
+    >>> e == e, e == "8.74 %"
+    (True, False)
+    >>> e == 0.0874
     Traceback (most recent call last):
         ...
     TypeError: mape is uncertain: compare .value, or the intervals (.low, .high), not the estimates
@@ -332,6 +335,13 @@ class Estimate(Document):
         )
 
     __lt__ = __le__ = __gt__ = __ge__ = _refuse
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Real):
+            self._refuse(other)
+        return self is other
+
+    __hash__ = object.__hash__
 
     def __float__(self) -> float:
         return self.value

@@ -49,10 +49,10 @@ def table(tmp_path: Path) -> Path:
 def test_every_kind_of_table_gives_the_same(made: Callable[[Path], Any], table: Path) -> None:
     audited = ec.audit(made(table), **NAMED, by="gpu", claims="7.5%")
     assert [row.key for row in audited.rows] == [{"gpu": name} for name in "ABCD"]
-    assert audited.overall[0].figures["mape"].value == pytest.approx(95 / 1200)
+    assert audited.overall.figures["mape"].value == pytest.approx(95 / 1200)
     assert {row.verdict.claim.printed for row in audited.rows if row.verdict.claim} == {"7.5%"}
     summary = ec.summarize(made(table), **NAMED, by="gpu", figures="mape")
-    assert summary.pooled.figures["mape"].value == audited.overall[0].figures["mape"].value
+    assert summary.pooled.figures["mape"].value == audited.overall.figures["mape"].value
     assert ec.error_drivers(made(table), **NAMED, factors="gpu").n == 12
     assert ec.search_claim(made(table), {"": "7.9%"}, **NAMED, top=1).matches
 
@@ -73,7 +73,7 @@ def test_columns_are_guessed_where_none_is_named(table: Path) -> None:
 
 def test_built_in_tables_have_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert pairs_from("neusight").n == 386
-    assert ec.audit("neusight").overall[0].n == 146
+    assert ec.audit("neusight").overall.n == 146
     with pytest.raises(InputError, match="neusight is a built-in table: .* Leave out predicted"):
         pairs_from("neusight", predicted="x")
     with pytest.raises(InputError, match="neusight-kernels is a table of kernels, not of pairs"):

@@ -6,6 +6,7 @@ import operator
 import re
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -198,3 +199,15 @@ def test_errors_are_also_what_python_calls_them() -> None:
     assert isinstance(error, ImportError)
     assert "pip install 'errcomp[drivers]'" in str(error)
     assert describe_rows([1, 2, 3]) == "rows 1, 2, 3"
+
+
+def test_an_estimate_equals_no_number() -> None:
+    one = Estimate("mape", 0.1, n=3)
+    assert (one == one, one == "0.1", one == None) == (True, False, False)  # noqa: E711
+    assert one != Estimate("mape", 0.1, n=3)
+    assert len({one, one, Estimate("mape", 0.1, n=3)}) == 2
+    for number in (0.1, np.float64(0.1), 1):
+        with pytest.raises(TypeError, match="mape is uncertain: compare .value"):
+            _ = one == number
+        with pytest.raises(TypeError, match="mape is uncertain"):
+            _ = one != number

@@ -29,6 +29,7 @@ from errcomp.codec import (
     shape_of,
 )
 from errcomp.datasets.inputs import pairs_from
+from errcomp.errors import InputError, describe_names, warn_caller
 from errcomp.metrics import figure
 from errcomp.metrics.intervals import check_options, fewest_resamples
 from errcomp.metrics.intervals.dependence import cluster_keys, dependence
@@ -246,6 +247,11 @@ class AuditRow(Document):
     caveats: tuple[Caveat, ...]
     cluster: str = ""
 
+    def __getitem__(self, at: int) -> AuditRow:
+        """Answer as the tuple of rows did that `Audit.overall` was."""
+        warn_caller("audit.overall is a row now: leave out [0]", DeprecationWarning)
+        return (self,)[at]
+
     def _agree(self, field: Field) -> None:
         """Refuse caveats that are not about rows."""
         for caveat, place in zip(self.caveats, field.at("caveats").items(), strict=True):
@@ -267,8 +273,10 @@ class Audit(Shown, Document):
         The grouping keys.
     rows : tuple of AuditRow
         One row per tool and group.
-    overall : tuple of AuditRow
+    by_tool : tuple of AuditRow
         One row per tool, for all its pairs together.
+    overall : AuditRow
+        This row, of the only tool.
     claims : tuple of Verdict
         Claims of the audited tools that name no subset of the grouping keys, compared with all
         pairs of the tool.
@@ -298,7 +306,9 @@ class Audit(Shown, Document):
     KEYS: ClassVar = (
         *("source", "unit", "by", "level", "joint_level", "method", "seed"),
         Derived("n", Count, lambda audit: sum(row.n for row in audit.rows)),
-        *("rows", "overall", "claims", "caveats", "dropped"),
+        "rows",
+        key("overall", "by_tool"),
+        *("claims", "caveats", "dropped"),
         key("tools_not_audited", "others"),
         "cluster_keys",
         key("engine", "engine", Annotated[str, NullAs("")]),
@@ -309,7 +319,7 @@ class Audit(Shown, Document):
     unit: str | None
     by: tuple[str, ...]
     rows: tuple[AuditRow, ...]
-    overall: Annotated[tuple[AuditRow, ...], Meta(min_length=1)]
+    by_tool: Annotated[tuple[AuditRow, ...], Meta(min_length=1)]
     claims: tuple[Verdict, ...]
     caveats: tuple[Caveat, ...]
     dropped: tuple[Dropped, ...]
@@ -337,6 +347,29 @@ class Audit(Shown, Document):
                 place.refuse(f"one of {', '.join(_CODES)}")
 
     @property
+    def overall(self) -> AuditRow:
+        """The row for all pairs of the only tool.
+
+        Raises
+        ------
+        InputError
+            Several tools were audited: `by_tool` has a row for each.
+
+        Examples
+        --------
+        >>> import errcomp as ec
+        >>> ec.audit("neusight").overall.figures["mape"]
+        Estimate(mape 9.99 % [6.8, 18.4], n=146)
+        """
+        if len(self.by_tool) > 1:
+            raise InputError(
+                f"{len(self.by_tool)} tools were audited: "
+                f"{describe_names([row.tool for row in self.by_tool])}. Use by_tool, which has a "
+                "row for each."
+            )
+        return self.by_tool[0]
+
+    @property
     def judged_together(self) -> int:
         """Number of claims that `joint_level` allows for; a group of all pairs adds none."""
         return round((1 - self.level) / (1 - self.joint_level))
@@ -349,7 +382,7 @@ class Audit(Shown, Document):
         >>> rows[0]["device"], rows[0]["n"], rows[-1]["n"]
         ('A100-40G', 16, 146)
         """
-        rows = (*(self.rows if self.by else ()), *self.overall)
+        rows = (*(self.rows if self.by else ()), *self.by_tool)
         return {"rows": [row.to_dict() for row in rows]}
 
     def view(self, pairs: Pairs | None = None) -> Report:
@@ -480,7 +513,7 @@ def audit(
         unit=table.unit,
         by=grouping,
         rows=tuple(one.row for part in parts for one in part.groups),
-        overall=tuple(part.overall for part in parts),
+        by_tool=tuple(part.overall for part in parts),
         claims=tuple(one.row.verdict for part in parts for one in part.others),
         caveats=check_table(chosen, keys=matched)
         if len(names) > 1 and isinstance(chosen, Pairs)

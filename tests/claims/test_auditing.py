@@ -73,7 +73,7 @@ def test_what_holds_for_all_claims_together(result: ec.claims.auditing.Audit) ->
     assert [v.jointly for v in about_more] == ["overstated", "consistent"]
     assert result.judged_together == 7 + len(about_more)
     assert result.joint_level == pytest.approx(1 - 0.05 / 9)
-    assert result.overall[0].verdict is about_more[0]
+    assert result.overall.verdict is about_more[0]
 
 
 @pytest.mark.parametrize("by", [["device"], ["device", "mode"], []])
@@ -133,7 +133,7 @@ def test_whole_models_are_drawn_wherever_a_row_has_several(
     assert single.low is not None
     assert mape.low < single.low
     assert row.to_dict()["cluster"] == "model"
-    assert result.overall[0].cluster == "model,device"
+    assert result.overall.cluster == "model,device"
 
 
 def clustered_table(models: int) -> dict[str, list]:
@@ -148,7 +148,7 @@ def clustered_table(models: int) -> dict[str, list]:
 
 def test_no_verdict_where_models_are_too_few() -> None:
     found = ec.audit(clustered_table(2), claims=[user_claim("2.3%", aggregation="mean")])
-    verdict = found.overall[0].verdict
+    verdict = found.overall.verdict
     assert verdict.word == "not verifiable"
     assert verdict.reason == (
         "2 models are too few to represent others; at least 3 are needed (for results about only "
@@ -158,7 +158,7 @@ def test_no_verdict_where_models_are_too_few() -> None:
     taken = ec.audit(
         clustered_table(2), claims=[user_claim("2.3%", aggregation="mean")], cluster="none"
     )
-    assert (taken.overall[0].cluster, taken.overall[0].verdict.word) == ("", "overstated")
+    assert (taken.overall.cluster, taken.overall.verdict.word) == ("", "overstated")
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_cluster_keys_that_say_nothing_give_a_reason(
 ) -> None:
     table = {**clustered_table(4), **change}
     found = ec.audit(table, by=[], claims=[user_claim("2.3%", aggregation="mean")], cluster=cluster)
-    verdict = found.overall[0].verdict
+    verdict = found.overall.verdict
     assert verdict.word == ("not verifiable" if reason else "overstated")
     assert verdict.reason.startswith(reason)
 
@@ -192,9 +192,9 @@ def test_exact_copies_count_once() -> None:
     rng = np.random.default_rng(1)
     measured = np.exp(rng.normal(size=12))
     table = {"predicted": measured * np.exp(0.2 * rng.normal(size=12)), "measured": measured}
-    once = ec.audit(table, by=[]).overall[0].figures["mape"]
+    once = ec.audit(table, by=[]).overall.figures["mape"]
     twice = {name: np.concatenate([values, values]) for name, values in table.items()}
-    both = ec.audit(twice, by=[]).overall[0].figures["mape"]
+    both = ec.audit(twice, by=[]).overall.figures["mape"]
     assert (both.low, both.high) == pytest.approx((once.low, once.high))
     assert both.method == "log-t, 12 different pairs"
 
@@ -244,7 +244,7 @@ def test_every_tool_of_the_users_table_is_audited_alone() -> None:
     }
     found = ec.audit(data)
     assert found.by == ()
-    assert [(row.tool, row.n) for row in found.overall] == [("a", 3), ("b", 3)]
+    assert [(row.tool, row.n) for row in found.by_tool] == [("a", 3), ("b", 3)]
     assert [row.verdict.word for row in found.rows] == ["no claim", "no claim"]
 
 
@@ -289,7 +289,7 @@ def test_many_groups_with_a_claim_each_are_judged_together() -> None:
 
 def test_clusters_that_were_given_are_not_replaced() -> None:
     pairs = ec.datasets.load("neusight").of_tool()
-    row = ec.audit(pairs, by=[], cluster="device").overall[0]
+    row = ec.audit(pairs, by=[], cluster="device").overall
     asked = ec.summarize(pairs, figures=["mape"], cluster="device").pooled.figures["mape"]
     assert row.cluster == "device"
     assert row.figures["mape"].low == asked.low
@@ -319,6 +319,17 @@ def some_pairs(sigma: float, n: int = 60, seed: int = 4) -> dict[str, Any]:
     return {"predicted": predicted, "measured": measured, "part": ["a", "b"] * (n // 2)}
 
 
+def test_overall_is_the_row_of_the_only_tool() -> None:
+    found = ec.audit({"predicted": [11.0, 12.0], "measured": [10.0, 10.0]}, by=[])
+    assert found.overall is found.by_tool[0]
+    with pytest.warns(DeprecationWarning, match=r"audit.overall is a row now: leave out \[0\]"):
+        assert found.overall[0] is found.overall
+    tools = {"predicted": [11.0] * 4, "measured": [10.0] * 4, "tool": ["a", "a", "b", "b"]}
+    several = ec.audit(tools, by=[])
+    with pytest.raises(InputError, match=r"2 tools were audited: a, b\. Use by_tool"):
+        _ = several.overall
+
+
 def test_a_correlation_is_judged() -> None:
     claims = [user_claim("0.99", metric="correlation")]
     found = ec.audit(some_pairs(0.8), claims=claims)
@@ -327,7 +338,7 @@ def test_a_correlation_is_judged() -> None:
     assert verdict.recomputed is not None
     assert (verdict.recomputed.figure, verdict.recomputed.level) == ("pearson", 0.95)
     # Only the verdict has it: the figures of a row are the same in every audit.
-    assert "pearson" not in found.overall[0].figures
+    assert "pearson" not in found.overall.figures
     document = found.to_dict()
     assert document["claims"][0]["recomputed"]["high"] < 0.985
     assert "pearson" not in document["overall"][0]

@@ -160,6 +160,8 @@ def test_embedded_tables_are_rebuilt_to_the_byte(
         (("metrics", "neusight", "--figures", "mapes"), "mape"),
         (("metrics", "neusight", "other"), "takes one table"),
         (("metrics", "drivers", "--by", "mode"), "does not take --by"),
+        (("audit", "neusight", "--zeros", "exclude"), "all its rows have values. Leave out"),
+        (("audit", "neusight", "--decimal", ","), "all its rows have values. Leave out"),
         (("metrics", "list", "--figures", "mape"), "does not take --figures"),
         (("datasets", "show", "nothing"), "there is no dataset 'nothing'"),
         (("datasets", "build", "neusight", "--from", "."), "artifact"),

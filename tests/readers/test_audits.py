@@ -60,19 +60,19 @@ def test_a_difference_of_means_is_not_the_error_of_a_request(tools: Path) -> Non
     assert f"{off(mean):.1%}" == "0.6%"
     # ... whose errors are six times as large, and their weighted mean about the same.
     result = ec.audit(pairs, by=(), claims=[user_claim("0.6%", aggregation="mean")])
-    (row,) = result.overall
+    row = result.overall
     assert row.verdict.word == "overstated"
     assert row.figures["mape"].value == pytest.approx(0.0376, abs=5e-5)
     assert row.figures["wape"].value == pytest.approx(0.0068, abs=5e-5)
     assert {"small-quantities", "tail", "aggregation-matters"} <= codes(pairs)
     # As what it is, the error of a mean, it holds; and is set beside the error of a request.
-    held = ec.audit(pairs, by=(), claims=[user_claim("0.6%", aggregation="total")]).overall[0]
+    held = ec.audit(pairs, by=(), claims=[user_claim("0.6%", aggregation="total")]).overall
     assert held.verdict.word == "consistent"
     evidence = noted(held.caveats, "cancelling-errors")
     assert evidence["total_error"] == pytest.approx(0.0056, abs=5e-5)
     assert evidence["mape"] == pytest.approx(0.0376, abs=5e-5)
     # Without a stated average, the claim cannot be judged: another average could print it.
-    unstated = ec.audit(pairs, by=(), claims=[user_claim("0.6%")]).overall[0]
+    unstated = ec.audit(pairs, by=(), claims=[user_claim("0.6%")]).overall
     assert unstated.verdict.word == "not verifiable"
     noted_codes = {caveat.code for caveat in unstated.caveats}
     assert {"aggregation-not-stated", "cancelling-errors"} <= noted_codes
@@ -110,7 +110,7 @@ def test_errors_of_steps_cancel_in_their_sum(tools: Path) -> None:
     assert len(totals) == 16
     assert float(np.mean(np.abs(totals))) == pytest.approx(0.0751, abs=5e-5)
     assert min(totals) == pytest.approx(-0.518, abs=5e-4)
-    (row,) = ec.audit(pairs, by=["experiment"]).overall
+    row = ec.audit(pairs, by=["experiment"]).overall
     evidence = noted(row.caveats, "cancelling-errors")
     assert evidence["keys"] == ["experiment"]
     assert evidence["lowest_total_error"] == pytest.approx(min(totals))
@@ -173,7 +173,7 @@ def test_a_correlation_ranks_otherwise_than_the_error(tools: Path) -> None:
     assert (len(rows), len(below)) == (10, 8)
     part = found.of(variant="Volta_HW").pairs
     claim = user_claim("0.91", metric="correlation")
-    (row,) = ec.audit(part, by=(), claims=[claim]).overall
+    row = ec.audit(part, by=(), claims=[claim]).overall
     assert row.verdict.word == "consistent"
     evidence = noted(row.caveats, "metric-mismatch")
     assert evidence["value"] == pytest.approx(0.9101, abs=5e-5)
@@ -190,7 +190,7 @@ def test_a_share_within_ten_percent_is_not_an_accuracy(tools: Path) -> None:
     assert [round(figures[name].value, 4) for name in names] == [0.75, 0.95, 0.0319, 0.1313]
     assert figures["within_10"].low == pytest.approx(0.764, abs=5e-4)
     claim = user_claim("95%", metric="share within 10%")
-    (row,) = ec.audit(pairs, by=(), claims=[claim]).overall
+    row = ec.audit(pairs, by=(), claims=[claim]).overall
     assert row.verdict.word == "consistent"
     evidence = noted(row.caveats, "metric-mismatch")
     assert (evidence["figure"], evidence["value"]) == ("within_10", 0.95)

@@ -221,7 +221,7 @@ def test_groups_are_sorted_worst_first_with_all_pairs_apart(audited):
     by_error = sorted((row.figures["mape"].value for row in audited.rows), reverse=True)
     circles = sorted(marks(ax, "o"), key=lambda point: point[1])
     assert [x for x, _ in circles[:-1]] == pytest.approx([100 * e for e in by_error])
-    assert circles[-1][0] == pytest.approx(100 * audited.overall[0].figures["mape"].value)
+    assert circles[-1][0] == pytest.approx(100 * audited.overall.figures["mape"].value)
     assert [line.get_ydata()[0] for line in ax.lines if line.get_linestyle() == "-"
             and list(line.get_xdata()) == [0, 1]] == [len(audited.rows) - 0.5]  # fmt: skip
 
@@ -280,7 +280,7 @@ def test_a_claimed_median_is_drawn_with_the_median(neusight):
     claim = user_claim("2%", aggregation="median")
     audit = ec.audit(neusight, by=[], claims=[claim], resamples=999)
     ax = draw.claimed(audit)
-    (row,) = audit.overall
+    row = audit.overall
     assert [x for x, _ in marks(ax, "o")] == pytest.approx(
         [100 * row.figures["mape"].value, 100 * row.figures["median_ape"].value]
     )
@@ -306,7 +306,7 @@ def test_rows_of_several_tools_say_the_tool_and_far_apart_ones_share_a_log_axis(
 
 def test_an_audit_without_rows_is_refused(audited):
     with pytest.raises(NotDefinedError, match="it has no rows"):
-        draw.claimed(replace(audited, rows=(), overall=()))
+        draw.claimed(replace(audited, rows=(), by_tool=()))
 
 
 # predicted_against_measured ----------------------------------------------------------------------

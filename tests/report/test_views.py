@@ -38,7 +38,7 @@ def test_an_audit_shows_the_figures_of_its_rows() -> None:
     result, pairs = audited()
     made = result.view(pairs)
     assert [row[:2] for row in cells(made)] == [["A", "12"], ["B", "12"], ["all", "24"]]
-    for shown, row in zip(cells(made), [*result.rows, *result.overall], strict=True):
+    for shown, row in zip(cells(made), [*result.rows, *result.by_tool], strict=True):
         assert shown[2].removesuffix("‡") == row.figures["mape"].format()
         assert shown[3].startswith(format_fraction(row.figures["max_ape"].value))
     assert len(made.tables_for("page")[1].columns) == len(cells(made, 1)[0])
@@ -48,7 +48,7 @@ def test_an_audit_shows_the_figures_of_its_rows() -> None:
 def test_without_a_claim_the_figure_is_the_answer() -> None:
     result, _ = audited()
     (verdict,) = result.view().verdicts
-    assert verdict.head == f"MAPE {result.overall[0].figures['mape'].format()}"
+    assert verdict.head == f"MAPE {result.overall.figures['mape'].format()}"
     assert verdict.tone == "plain"
 
 
@@ -66,7 +66,7 @@ def test_verdicts_of_groups_are_told_with_what_holds_of_all_together() -> None:
 
 def test_every_caveat_of_the_whole_comes_with_what_to_do() -> None:
     result, _ = audited()
-    codes = [caveat.message for row in result.overall for caveat in row.caveats]
+    codes = [caveat.message for row in result.by_tool for caveat in row.caveats]
     made = result.view()
     assert codes
     assert [one.text for one in made.advice] == codes

@@ -113,12 +113,12 @@ def audit_view(audit: Audit, pairs: Pairs | None = None) -> Report:
 
 def _line(audit: Audit) -> list[str]:
     # Without grouping keys, the only row is all pairs, as in `overall`.
-    rows = [*(row for row in audit.rows if row.key), *audit.overall]
+    rows = [*(row for row in audit.rows if row.key), *audit.by_tool]
     words = Counter(row.verdict.word for row in rows)
     judged = [f"{n} {word}" for word, n in words.items() if word != "no claim"]
-    if len(audit.overall) != 1:
-        return [count(len(audit.overall), "tool"), *judged, f"n={sum(r.n for r in audit.overall)}"]
-    (row,) = audit.overall
+    if len(audit.by_tool) != 1:
+        return [count(len(audit.by_tool), "tool"), *judged, f"n={sum(r.n for r in audit.by_tool)}"]
+    (row,) = audit.by_tool
     return [f"MAPE {row.figures['mape'].format()}", *judged, f"n={row.n}"]
 
 
@@ -183,7 +183,7 @@ def _keys(audit: Audit) -> list[Column]:
 
 
 def _rows(audit: Audit) -> list[AuditRow]:
-    return [*audit.rows, *audit.overall] if audit.by else [*audit.overall]
+    return [*audit.rows, *audit.by_tool] if audit.by else [*audit.by_tool]
 
 
 def _written_claim(verdict: Judged) -> Cell:
@@ -281,7 +281,7 @@ def _caveats_by_code(result: Audit, shown: Sequence[AuditRow]) -> list[Note]:
     rows: dict[str, list[str]] = {}
     for row in shown:
         for code in dict.fromkeys(caveat.code for caveat in row.caveats):
-            name = name_of(row) if row.key or len(result.overall) > 1 else "all"
+            name = name_of(row) if row.key or len(result.by_tool) > 1 else "all"
             rows.setdefault(code, []).append(name)
     alone = len(shown) == 1
     items = (
@@ -299,7 +299,7 @@ def _notes(result: Audit, shown: Sequence[AuditRow]) -> list[Note]:
     notes += _caveats_by_code(result, shown)
     notes += _how_to_ask(result)
     notes += (Note(text, on="text") for text in (*unchecked(result), *stayed(result)))
-    for row in result.overall:
+    for row in result.by_tool:
         if row.caveats:
             head = f"What the MAPE of all {row.n:,} pairs hides{_in_brackets(row.tool)}:"
             notes += listing(head, (caveat.message for caveat in row.caveats), on="text")
@@ -408,7 +408,7 @@ def _undecided_notes(result: Audit) -> list[str]:
         )
     named = dict.fromkeys(
         name_of(row) if row.key else "all"
-        for row in [*result.rows, *result.overall]
+        for row in [*result.rows, *result.by_tool]
         if could_hold_as(row.verdict, row.figures)
     )
     if named:
@@ -459,11 +459,11 @@ def claimed_by(verdict: Judged) -> str:
 
 def _verdicts(audit: Audit) -> list[Verdict]:
     verdicts = [Verdict(_capitalised(v), f"— {_claim(v)}", _tone(v)) for v in audit.claims]
-    verdicts += [_of_overall(row) for row in audit.overall if row.verdict.claim is None]
+    verdicts += [_of_overall(row) for row in audit.by_tool if row.verdict.claim is None]
     claims = [verdict.claim for verdict in audit.claims]
     verdicts += [
         _of_overall(row)
-        for row in audit.overall
+        for row in audit.by_tool
         if row.verdict.claim is not None and row.verdict.claim not in claims
     ]
     judged = [row for row in audit.rows if row.key and row.verdict.claim is not None]
@@ -508,7 +508,7 @@ def _of_groups(rows: Sequence[AuditRow], n: int) -> str:
 
 
 def _overall_advice(audit: Audit) -> list[Advice]:
-    advice = [note for row in audit.overall for note in _advice(row.caveats, bool(row.cluster))]
+    advice = [note for row in audit.by_tool for note in _advice(row.caveats, bool(row.cluster))]
     return list(dict.fromkeys([*advice, *_advice(audit.caveats)]))
 
 

@@ -135,7 +135,7 @@ def _claims(result: Audit) -> list[_Judged]:
                 row.caveats,
             )
         )
-    overall = {id(row.verdict): row for row in result.overall}
+    overall = {id(row.verdict): row for row in result.by_tool}
     for verdict in result.claims:
         claim = verdict.claim
         assert claim is not None  # these verdicts are made from claims

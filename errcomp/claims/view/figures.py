@@ -97,7 +97,7 @@ def claimed(audit: Audit, ax: Axes | None = None) -> Axes:
     """
     groups, overall, left_out = _rows(audit)
     rows = [*groups, *overall]
-    several = len({row.tool for row in audit.overall}) > 1
+    several = len({row.tool for row in audit.by_tool}) > 1
     names = [_name(row, several) for row in rows]
     ax = _style.canvas(ax, 2.0 + 0.235 * len(rows))
     _limits(ax, rows)
@@ -117,9 +117,9 @@ def claimed(audit: Audit, ax: Axes | None = None) -> Axes:
     _tell(ax, rows, names)
     ax.grid(axis="x", color=_style.GRID)
     _style.name_axes(ax, x="absolute error (% of measured)")
-    tools = {row.tool for row in audit.overall}
+    tools = {row.tool for row in audit.by_tool}
     whose = f" of {_text.shorten(next(iter(tools)))}" if len(tools) == 1 and any(tools) else ""
-    n = sum(row.n for row in audit.overall)
+    n = sum(row.n for row in audit.by_tool)
     kinds = "Claimed and recomputed" if any(words) else "Recomputed"
     _style.heading(
         ax,
@@ -136,10 +136,10 @@ def _mape(row: AuditRow) -> float:
 
 def _rows(audit: Audit) -> tuple[list[AuditRow], list[AuditRow], list[AuditRow]]:
     """Return the groups to draw, worst first, the tools as a whole, and groups left out."""
-    if not audit.overall and not audit.rows:
+    if not audit.by_tool and not audit.rows:
         raise NotDefinedError("nothing to draw: the audit has no rows")
     groups = sorted(audit.rows if audit.by else (), key=lambda row: -_mape(row))
-    overall = sorted(audit.overall, key=lambda row: -_mape(row))[:_MOST_ROWS]
+    overall = sorted(audit.by_tool, key=lambda row: -_mape(row))[:_MOST_ROWS]
     return groups[:_MOST_ROWS], overall, groups[_MOST_ROWS:]
 
 
@@ -281,8 +281,8 @@ def _notes(audit: Audit, words: Sequence[str], left_out: Sequence[AuditRow]) -> 
             notes.append(f"{word}: the whole interval lies {side} the claim")
     if any(word.startswith("maybe") for word in words):
         notes.append(f"maybe: not significant after correcting for {audit.judged_together} claims")
-    if len(audit.overall) > _MOST_ROWS:
-        notes.append(f"not drawn: {_text.count(len(audit.overall) - _MOST_ROWS, 'tool')}")
+    if len(audit.by_tool) > _MOST_ROWS:
+        notes.append(f"not drawn: {_text.count(len(audit.by_tool) - _MOST_ROWS, 'tool')}")
     return notes
 
 

@@ -98,7 +98,7 @@ def test_a_figure_without_an_interval_says_why() -> None:
         "model": [f"m{i // 20}" for i in range(40)],
     }
     found = ec.audit(data, by=[], claims=[user_claim("20%", aggregation="mean")])
-    (row,) = found.overall
+    row = found.overall
     assert row.verdict.word == "not verifiable"
     (table,) = audit_view(found).tables_for("text")
     shown = [column.cell(table.rows[0]).text for column in table.columns]

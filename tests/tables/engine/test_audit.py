@@ -109,12 +109,12 @@ def test_an_audit_is_that_of_pairs_in_memory(
     assert set(found.not_looked_for) == {one.code for one in CHECKS if one.needs_pairs}
     assert (found.by, found.joint_level) == (expected.by, expected.joint_level)
     for one, other in zip(
-        [*found.rows, *found.overall], [*expected.rows, *expected.overall], strict=True
+        [*found.rows, *found.by_tool], [*expected.rows, *expected.by_tool], strict=True
     ):
         same_row(one, other)
     for verdict, match in zip(found.claims, expected.claims, strict=True):
         assert (verdict.word, verdict.jointly) == (match.word, match.jointly)
-    codes = {one.code for row in (*found.rows, *found.overall) for one in row.caveats}
+    codes = {one.code for row in (*found.rows, *found.by_tool) for one in row.caveats}
     assert codes >= {"clustered", "tail", "cancelling-errors"}
 
 
@@ -142,11 +142,11 @@ def test_small_samples_are_tested_by_the_same_permutations(n: int, seed: int) ->
     claims = [user_claim("2.3%", aggregation="mean")]
     options: dict[str, Any] = {"by": [], "method": "log-t", "claims": claims}
     found, expected = audit(table.lazy(), **options), audit(Pairs(table), **options)
-    here = {one.code for one in found.overall[0].caveats}
-    there = {one.code: one for one in expected.overall[0].caveats if one.code not in _NEED_PAIRS}
+    here = {one.code for one in found.overall.caveats}
+    there = {one.code: one for one in expected.overall.caveats if one.code not in _NEED_PAIRS}
     # How far the averages are apart is tested more carefully where the weights are not known.
     assert here | {"aggregation-matters"} == set(there) | {"aggregation-matters"}
-    for one in found.overall[0].caveats:
+    for one in found.overall.caveats:
         same_evidence(one, there[one.code])
         assert one.evidence.get("p_value", 0.0) == pytest.approx(
             there[one.code].evidence.get("p_value", 0.0), abs=0.01
@@ -176,14 +176,14 @@ def test_what_failed_is_told(tools: pl.DataFrame) -> None:
     )
     found = audit(table.lazy(), by=[])
     assert [(d.n, d.reason) for d in found.dropped] == [(90, "the prediction failed (status)")]
-    assert found.overall[0].caveats[0].code == "failures"
+    assert found.overall.caveats[0].code == "failures"
 
 
 def test_claims_of_another_level_are_not_verifiable(tools: pl.DataFrame) -> None:
     mixed = tools.with_columns(
         level=pl.when(pl.col("mode") == "training").then(pl.lit("kernel")).otherwise("level")
     )
-    found = audit(mixed.lazy(), by=[], tool="neusight").overall[0]
+    found = audit(mixed.lazy(), by=[], tool="neusight").overall
     caveat = next(one for one in found.caveats if one.code == "level-mismatch")
     counts = tools.filter(pl.col("tool") == "neusight")["mode"].value_counts()
     assert sorted(caveat.evidence["levels"].values()) == sorted(counts["count"].to_list())
@@ -211,7 +211,7 @@ def test_claims_against_another_reference_are_not_verifiable(
 
 def test_a_claim_that_sums_cannot_answer_says_so(tools: pl.DataFrame) -> None:
     claim = replace(user_claim("0.98", metric="correlation"), metric="Pearson correlation")
-    found = audit(tools.lazy(), by=[], tool="neusight", claims=[claim]).overall[0]
+    found = audit(tools.lazy(), by=[], tool="neusight", claims=[claim]).overall
     assert found.verdict.word == "not verifiable"
     caveat = next(one for one in found.caveats if one.code == "metric-mismatch")
     assert caveat.evidence["value"] is None

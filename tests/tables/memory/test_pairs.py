@@ -98,7 +98,7 @@ def test_a_column_that_cannot_be_a_key_is_left_out_and_named(
 def test_a_table_is_audited_without_its_lists() -> None:
     with pytest.warns(LeftOutWarning, match=r"^t\.csv: columns left out"):
         pairs = Pairs({**GOOD, "c": [[1], [2], [3]]}, source="t.csv")
-    assert audit(pairs, claims=[]).overall[0].n == 3
+    assert audit(pairs, claims=[]).overall.n == 3
     with pytest.raises(
         InputError, match="cannot group by 'c'.*Put each element in a column of its own"
     ):
