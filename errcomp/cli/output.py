@@ -17,7 +17,7 @@ from errcomp.codec import Document, json_text
 from errcomp.errors import InputError, MissingExtraError, did_you_mean
 from errcomp.report.model import Report
 from errcomp.report.shown import Shown
-from errcomp.report.text import render
+from errcomp.report.text import briefly, render
 from errcomp.report.writing import (
     FORMATS,
     PAGE,
@@ -127,6 +127,8 @@ def emit(
 
             tables.append(explained(tables))
         if form == FORMATS[0]:
+            if not getattr(args, "explain", True):
+                tables = [briefly(table) for table in tables]
             say("\n\n".join(map(render, tables)))
         else:
             say(rendered(form, document(columns=True) if form == "csv" else {}, tables))

@@ -9,6 +9,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from shutil import get_terminal_size
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ WIDTH = 100
 #: Smallest width; a narrower terminal breaks the lines itself.
 _NARROWEST = 60
 _GAP = 2
+#: Notes of more than one line that a table shows without --explain.
+_LONG_NOTES = 2
 #: Characters at which textwrap breaks lines, and placeholders for places where it must not.
 _HELD = {ord(" "): "\N{NO-BREAK SPACE}", ord("-"): "\ue000"}
 _RELEASED = {ord(held): chr(code) for code, held in _HELD.items()}
@@ -52,6 +55,34 @@ def render(table: Table) -> str:
     text = "\n".join([*lines, *(_wrap(note, width) for note in table.remarks())])
     # The first note may bring a blank line of its own.
     return re.sub(r"\n\n\n+", "\n\n", text)
+
+
+def briefly(table: Table) -> Table:
+    """Leave out notes that fill more than a line, except the first two, and say how to read them.
+
+    Notes with a mark, such as caveats and signs in cells, and notes that begin a list stay.
+
+    Examples
+    --------
+    >>> long = "Errors of runs on new devices are larger than these, by an unknown amount. " * 2
+    >>> table = Table("Errors", [], [], ["n is small.", long, long.upper(), long])
+    >>> [note.text[:30] for note in briefly(table).remarks()]
+    ['n is small.', 'Errors of runs on new devices ', 'ERRORS OF RUNS ON NEW DEVICES ', \
+'1 more note: add --explain.']
+    """
+    notes = table.remarks()
+    begins_list = [*(after.below for after in notes[1:]), False][: len(notes)]
+    long = [
+        i
+        for i, (note, begins) in enumerate(zip(notes, begins_list, strict=True))
+        if len(note.text) > WIDTH and not note.mark and not note.below and not begins
+    ]
+    hidden = set(long[_LONG_NOTES:])
+    if not hidden:
+        return table
+    kept = [note for i, note in enumerate(notes) if i not in hidden]
+    more = f"{len(hidden)} more note{'s'[: len(hidden) > 1]}: add --explain."
+    return replace(table, notes=[*kept, Note(more)])
 
 
 def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: int) -> RichTable:

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from errcomp.report.forms import count
-from errcomp.report.model import Cell, Column, Form, Table, item, listing
-from errcomp.report.text import render
+from errcomp.report.model import Cell, Column, Form, Note, Table, item, listing
+from errcomp.report.text import WIDTH, briefly, render
 
 FIGURES = Form(Cell, right=True)
 
@@ -91,3 +91,27 @@ def test_a_list_below_a_table_has_one_blank_line_before_it() -> None:
 def test_a_lead_stands_between_title_and_table() -> None:
     shown = render(Table("Errors", [Column("n", lambda row: row, count)], [1], lead="It holds."))
     assert shown.splitlines() == ["Errors", "", "It holds.", "", "n", "─", "1"]
+
+
+def test_at_most_two_long_notes_are_shown() -> None:
+    long = "x" * (WIDTH + 1)
+    line = "y" * WIDTH
+    notes = [long, line, Note(long, "·"), Note(long, apart=True), Note("z", below=True)]
+    assert briefly(Table("T", [], [], notes)).remarks() == Table("T", [], [], notes).remarks()
+    more = briefly(Table("T", [], [], [*notes, long, line, long, long])).remarks()
+    assert more == [
+        *Table("T", [], [], [*notes, long, line]).remarks(),
+        Note("2 more notes: add --explain."),
+    ]
+    one = briefly(Table("T", [], [], [long, long, long])).remarks()
+    assert one[-1].text == "1 more note: add --explain."
+    assert briefly(Table("T", [], [])).remarks() == []
+
+
+def test_explain_shows_all_notes(run: Any) -> None:
+    argv = ("propagate", "--run", "H100/gpt3_27/inference/2048/2")
+    brief, full = run(*argv).out, run(*argv, "--explain").out
+    assert "1 more note: add --explain." in brief
+    assert "degrees of freedom" not in brief
+    assert "degrees of freedom" in full
+    assert "more note" not in full

@@ -418,20 +418,23 @@ def steps_table(half_lives: HalfLives) -> Table:
         *_group_column(half_lives),
         Column("Series with a step", lambda row: f"{row[1].n_series} of {row[1].n_looked_at}"),
         Column("Predicted / measured", lambda row: row[1].change, forms.change),
-        Column("Largest", lambda row: _largest(row[1])),
+        # The name of a series may be as long as a line.
+        Column("Largest", lambda row: row[1].largest_change, forms.change, on="text"),
+        Column("Largest", lambda row: _largest(row[1]), on="page"),
     ]
-    notes = [
+    notes: list[Note | str] = [
         "A step is a lasting change of the error from one version to the next. The search raises "
         f"false alarms in {100 * half_lives.alpha:g} % of series without a step. Predicted / "
         "measured: change of this ratio, median over the series with a step; above 0, measured "
         "values fell (for times: faster) or predictions rose. Sorted by |log change| times the "
-        "square root of the number of series."
+        "square root of the number of series.",
+        Note("--json names the series of each largest step.", on="text"),
     ]
     searched = [steps for group in half_lives.groups for steps in group.series_steps]
     if all(steps.refused for steps in searched):
         notes = [f"No series could be searched for steps: {searched[0].refused}."]
     elif not rows:
-        notes = ["No step was found in any series. " + notes[0]]
+        notes = [f"No step was found in any series. {notes[0]}"]
     if len(rows) > len(shown):
         notes.append(f"{len(rows) - len(shown)} smaller steps are not shown; --json lists all.")
     return Table("Steps: which release, how many series, how large", columns, shown, notes)

@@ -242,8 +242,9 @@ def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
     notes: list[Note | str] = [
         f"{within}. Each probability applies to a series drawn at random from the group."
     ]
+    notes.append(Note("The method to use for this group.", "*"))
     notes.append(
-        "*: the method to use for this group. Steps and drift: probability that the error is "
+        "Steps and drift: probability that the error is "
         "within the promise at that time, including the error at calibration. Survival: share of "
         "the series within the promise at calibration that have stayed within it ever since (100 % "
         "at first). Survival is shown for comparison, and used where the other methods give no "
@@ -261,7 +262,7 @@ def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
     if days:
         first, last = min(days), max(days)
         now += f" Dates count from {first}" + (f" to {last}." if last > first else ".")
-    notes.append(now)
+    notes.insert(0, now)
     notes.append(
         f"[low, high]: {_percent(forecast.level)} interval, if future releases change errors as "
         "past releases did. later: after the last time of the forecast; ∞: no upper bound; –: "

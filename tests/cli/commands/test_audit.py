@@ -133,7 +133,7 @@ def test_the_same_seed_gives_the_same_bytes(run: Run) -> None:
         (("audit", "neusight", "--where", "device=H200"), "no row has device=H200"),
         (("audit", "neusight", "--where", "device"), "--where takes KEY=VALUE"),
         (("audit", "neusight", "--column", "device"), "--column takes NAME=COLUMN, got 'device'"),
-        (("audit", "neusight", "--column", "device=gpu"), "leave out --predicted, --measured, --c"),
+        (("audit", "neusight", "--column", "device=gpu"), "Leave out --predicted, --measured, --c"),
         (("metrics", "neusight", "--column", "a=b", "--column", "a=c"), "names a twice: 'b' and"),
         (
             ("audit", "neusight", "--predicted", "x", "--column", "predicted=y"),

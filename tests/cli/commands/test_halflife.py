@@ -315,7 +315,7 @@ def test_forecast_says_how_likely_and_until_when(run: Run, history: Path) -> Non
     assert "survival  " in lines[gelu]
     assert "100 %" in lines[gelu]
     assert "steps *" in lines[gelu + 1]
-    assert "*: the method to use for this group." in told
+    assert "* The method to use for this group." in told
     assert (
         "'Now' means the last version; the model is assumed to be calibrated at it. --age N "
         in told
@@ -405,7 +405,7 @@ def test_the_table_says_which_error_at_calibration_it_has(run: Run, tmp_path: Pa
     path = tmp_path / "noisy.csv"
     head = "version,op,repeat,measured,predicted\n"
     path.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
-    told = " ".join(run("halflife", "fit", path, "--series", "op").out.split())
+    told = " ".join(run("halflife", "fit", path, "--series", "op", "--explain").out.split())
     assert "RMS error over the series at their first version, minus measurement noise" in told
     shown = re.search(r"all 6 ([0-9.]+ %)", told)
     assert shown is not None
