@@ -1,4 +1,4 @@
-"""Tables in LaTeX: no engine is here to set them, so their structure is checked."""
+"""The structure of tables in LaTeX; an engine sets some in `test_latex_compiles`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A script that lets bash or zsh complete commands, options and names."""
+"""A script that lets bash, zsh or fish complete commands, options and names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
 
 #: Command → examples at the end of its help. An example may read files that an earlier one wrote.
-EXAMPLES = {"completion": ("errcomp completion bash", "errcomp completion zsh")}
+EXAMPLES = {"completion": (*(f"errcomp completion {shell}" for shell in ("bash", "zsh", "fish")),)}
 
 #: Arguments that name a file, by their name in the help.
 _FILES = (
@@ -54,15 +54,15 @@ _WORDS = {"metrics": ("drivers", "list"), "propagate": ("validate",)}
 
 
 def build(parser: Parser) -> None:
-    """Add ``completion bash|zsh``."""
+    """Add ``completion bash|zsh|fish``."""
     parser.description = (
         "Print a script that completes commands, options, their choices, files and "
         "built-in tables. For bash, save the script as "
         "~/.local/share/bash-completion/completions/errcomp, or put the line "
         "`source <(errcomp completion bash)` into ~/.bashrc. For zsh, save it as _errcomp "
-        "in a folder of $fpath."
+        "in a folder of $fpath. For fish, save it as ~/.config/fish/completions/errcomp.fish."
     )
-    parser.add_argument("shell", choices=("bash", "zsh"), help="the shell to complete in")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell to complete in")
     parser.set_defaults(run=_run)
 
 
@@ -122,7 +122,15 @@ def _words(name: str, words: Sequence[str]) -> dict[str, Any]:
   done
 }}"""
     zsh = f"{name}() {{ compadd -- {shlex.join(words)} }}"
-    return {"bash": name, "zsh": name, "preamble": {"bash": bash, "zsh": zsh}}
+    return {
+        **{"bash": name, "zsh": name, "fish": f"({name})"},
+        "preamble": {"bash": bash, "zsh": zsh, "fish": _in_fish(name, words)},
+    }
+
+
+def _in_fish(name: str, words: Sequence[str]) -> str:
+    """Return a function of fish that prints words, one per line."""
+    return f"function {name}\n  printf '%s\\n' {shlex.join(words)}\nend"
 
 
 def _words_or_files(name: str, words: Sequence[str]) -> dict[str, Any]:
@@ -134,4 +142,7 @@ def _words_or_files(name: str, words: Sequence[str]) -> dict[str, Any]:
   compgen -f -- "$1"
 }}"""
     zsh = f"{name}() {{ compadd -- {shlex.join(words)}; _files }}"
-    return {"bash": name, "zsh": name, "preamble": {"bash": bash, "zsh": zsh}}
+    return {
+        **{"bash": name, "zsh": name, "fish": f"({name}; __fish_complete_path)"},
+        "preamble": {"bash": bash, "zsh": zsh, "fish": _in_fish(name, words)},
+    }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -57,7 +58,7 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[str]]:
         (("halflife", "fit", "o"), ["ort-releases"]),
         (("datasets", "show", "neu"), ["neusight", "neusight-kernels"]),
         (("datasets", "build", "neusight", "--to", ""), ["results"]),
-        (("completion", ""), ["bash", "zsh"]),
+        (("completion", ""), ["bash", "zsh", "fish"]),
     ],
 )
 def test_bash_completes(
@@ -66,7 +67,7 @@ def test_bash_completes(
     assert bash(*words) == expected
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_the_script_is_accepted(run: Run, shell: str, tmp_path: Path) -> None:
     if shutil.which(shell) is None:
         pytest.skip(f"there is no {shell} (Debian: apt-get install {shell})")
@@ -76,6 +77,36 @@ def test_the_script_is_accepted(run: Run, shell: str, tmp_path: Path) -> None:
     assert (ran.code, ran.err, "_shtab_errcomp" in ran.out) == (0, "", True)
     done = subprocess.run([shell, "-n", str(file)], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("errcomp au", ["audit"]),
+        ("errcomp halflife ", ["check", "fit", "forecast", "show"]),
+        ("errcomp audit --fail-on ", ["overstated", "understated", "not verifiable"]),
+        ("errcomp audit ne", ["neusight"]),
+        ("errcomp audit pa", ["pairs of mine.csv"]),
+        ("errcomp audit neusight -o pa", ["pairs of mine.csv"]),
+        ("errcomp propagate va", ["validate"]),
+        ("errcomp datasets show neu", ["neusight", "neusight-kernels"]),
+        ("errcomp datasets build neusight --to r", ["results/"]),
+        ("errcomp completion ", ["bash", "zsh", "fish"]),
+    ],
+)
+def test_fish_completes(line: str, expected: list[str], tmp_path: Path) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("there is no fish (Debian: apt-get install fish)")
+    (tmp_path / "script").write_text(script("fish"), encoding="utf-8")
+    (tmp_path / "here" / "results").mkdir(parents=True)
+    (tmp_path / "here" / "pairs of mine.csv").touch()
+    done = subprocess.run(
+        ["fish", "-N", "-c", f"source ../script; complete -C '{line}'"],
+        capture_output=True, text=True, check=True, cwd=tmp_path / "here",
+        env={**os.environ, "HOME": str(tmp_path)},
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert [offer.partition("\t")[0] for offer in done.stdout.splitlines()] == expected
 
 
 def test_zsh_gets_functions_that_offer_tables_and_choices() -> None:
