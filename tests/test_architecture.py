@@ -21,7 +21,7 @@ ROOMS = (
     *("tables", "metrics", "readers", "datasets", "report"),
     *("caveats", "summary"),
     *("claims", "propagation", "calibration", "halflife", "drivers"),
-    *("documents", "_moved", "", "cli", "__main__"),
+    *("documents", "_moved", "", "cli", "pytest_plugin", "__main__"),
 )
 #: Packages for different questions: they meet in the rooms below them.
 QUESTIONS = ("claims", "propagation", "calibration", "halflife", "drivers")

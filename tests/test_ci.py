@@ -22,7 +22,7 @@ PROGRAMS = {
     "python3.12": "",
     "python3.13": "exit 1",
     "pyenv": "exit 1",
-    **dict.fromkeys(("chromium", "pdftotext", "java", "zsh"), ""),
+    **dict.fromkeys(("chromium", "pdftotext", "java", "zsh", "fish", "kpsewhich"), ""),
 }
 POSTGRES = 'echo "postgres $1" >> calls; if [ "$1" = start ]; then mkdir "$2"; echo url; fi'
 

@@ -11,18 +11,18 @@ from shlex import quote
 from typing import Any, BinaryIO, cast
 
 from errcomp.errors import InputError, MissingExtraError
-from errcomp.readers.core.source import MAGIC
 from errcomp.system.limits import current, how_to_raise
 
 __all__ = ["unpacking"]
 
 
-def unpacking(file: BinaryIO, error: Callable[[str], InputError], name: str) -> BinaryIO:
+def unpacking(file: BinaryIO, kind: str, error: Callable[[str], InputError], name: str) -> BinaryIO:
     """Return the content of a compressed file.
 
     Parameters
     ----------
     file : binary file
+    kind : {"gzip", "xz", "zstd"}
     error : callable
         Makes the error of this file from a text.
     name : str
@@ -37,12 +37,9 @@ def unpacking(file: BinaryIO, error: Callable[[str], InputError], name: str) -> 
     Examples
     --------
     >>> packed = io.BytesIO(gzip.compress(b"12 ms"))
-    >>> unpacking(packed, InputError, "log.gz").read()
+    >>> unpacking(packed, "gzip", InputError, "log.gz").read()
     b'12 ms'
     """
-    start = file.read(6)
-    file.seek(0)
-    kind = next(kind for kind, magic in MAGIC.items() if start.startswith(magic))
     if kind == "zstd":
         try:
             import zstandard

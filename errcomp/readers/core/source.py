@@ -176,13 +176,14 @@ class Source:
         with files_readable():
             refuse_special(self.path, self.name)
             file = self.path.open("rb")
-            packed = file.read(6).startswith(PACKED)
+            start = file.read(max(map(len, PACKED)))
             file.seek(0)
-        if not packed:
+        kind = next((kind for kind, magic in MAGIC.items() if start.startswith(magic)), None)
+        if kind is None:
             return file
         from errcomp.readers.core.packed import unpacking
 
-        return unpacking(file, self.error, self.name)
+        return unpacking(file, kind, self.error, self.name)
 
     @cached_property
     def head(self) -> bytes:

@@ -1,0 +1,94 @@
+"""Claims as tests of pytest, as a user's own test suite has them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAIRS = "gpu,app,predicted,measured\n" + "".join(
+    f"g{i % 3},a{i % 5},{10 + i % 4},10\n" for i in range(30)
+)
+SUITE = """
+import errcomp as ec
+import pytest
+
+TABLE = {"predicted": [11.0, 12.0, 10.5, 11.5, 10.8] * 4, "measured": [10.0] * 20}
+
+
+def test_holds(errcomp_check):
+    audit = errcomp_check("pairs.csv", "MAPE 50 %", by=[])
+    assert audit.overall.n == 30
+
+
+def test_is_overstated(errcomp_check):
+    errcomp_check(TABLE, "MAPE 1 %", by=[])
+
+
+def test_cannot_be_decided(errcomp_check):
+    errcomp_check({"predicted": [11.0, 12.0], "measured": [10.0, 10.0]}, "MAPE 1 %")
+"""
+
+
+def pytest_in(folder: Path, *options: str) -> tuple[int, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-ra", *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stderr == "" or done.returncode == 4
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "pairs.csv").write_text(PAIRS, encoding="utf-8")
+    return tmp_path
+
+
+@pytest.mark.core
+def test_the_fixture_fails_or_skips_with_the_reason(folder: Path) -> None:
+    (folder / "test_claims.py").write_text(SUITE, encoding="utf-8")
+    code, text = pytest_in(folder)
+    assert code == 1
+    assert "1 failed, 1 passed, 1 skipped" in text
+    assert "1 of 1 claim is overstated: the error is larger than claimed" in text
+    assert "times the claim: the whole interval is above 1 %" in text
+    assert "errcomp_check(TABLE" not in text  # the reason without a traceback
+    assert re.search(r"SKIPPED.*No interval from 2 pairs", text)
+
+
+@pytest.mark.core
+def test_the_option_adds_a_test_for_each_claim(folder: Path) -> None:
+    (folder / "a=b.csv").write_text(PAIRS, encoding="utf-8")
+    claims = ["pairs.csv=MAPE 50 %", "a=b.csv=MAPE 50 %", "pairs.csv=MAPE 1 %", "none.csv=1 %"]
+    code, text = pytest_in(folder, *(word for c in claims for word in ("--errcomp-check", c)))
+    assert code == 1
+    assert "2 failed, 2 passed" in text
+    assert "errcomp: pairs.csv=MAPE 1 %" in text
+    assert "gpu=g0: overstated: 15.00 %" in text
+    assert "none.csv: no such file" in text
+    assert "Traceback" not in text
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("value", ["pairs.csv", "=1 %", "pairs.csv="])
+def test_bad_usage_is_refused(folder: Path, value: str) -> None:
+    code, text = pytest_in(folder, f"--errcomp-check={value}")
+    assert code == 4
+    assert f"--errcomp-check takes TABLE=CLAIM, got {value!r}" in text
+
+
+@pytest.mark.core
+def test_without_claims_nothing_is_loaded(folder: Path) -> None:
+    (folder / "test_nothing.py").write_text(
+        "import sys\n\n\ndef test():\n    assert 'errcomp.claims' not in sys.modules\n"
+        "    assert 'errcomp.pytest_plugin' in sys.modules\n",
+        encoding="utf-8",
+    )
+    assert pytest_in(folder)[0] == 0
