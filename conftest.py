@@ -43,6 +43,7 @@ EXTRAS = frozenset(
     [
         *("arviz", "dask", "distributed", "duckdb", "joblib", "matplotlib", "nutpie", "pandas"),
         *("psycopg", "pyarrow", "pymc", "pyspark", "sklearn", "statsmodels", "xgboost"),
+        *("fastexcel", "zstandard"),
     ]
 )
 

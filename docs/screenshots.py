@@ -16,8 +16,8 @@ from errcomp.cli import main as errcomp
 HERE = Path(__file__).parent
 #: Name, colours, width and height in pixels.
 SHOTS = (
-    ("light", "light", 1200, 1500),
-    ("dark", "dark", 1200, 1500),
+    ("light", "light", 1280, 1300),
+    ("dark", "dark", 1280, 1300),
     ("narrow", "light", 400, 1300),
 )
 
@@ -35,11 +35,11 @@ def main() -> None:
                 color_scheme=scheme, viewport={"width": width, "height": height}
             )
             shown.goto(page.as_uri())
-            figure = shown.locator("figure.picture", has=shown.locator("script.spots")).nth(1)
+            figure = shown.locator("figure.picture", has=shown.locator("script.spots")).first
             if name != "narrow":  # one point answers
                 figure.locator(".frame").focus()
                 shown.keyboard.press("ArrowRight")
-                shown.evaluate("scrollTo(0, 430)")
+                shown.evaluate("scrollTo(0, 0)")
             shown.screenshot(path=HERE / f"page-{name}.png")
         browser.close()
 

@@ -214,7 +214,8 @@ def without_units(
 
     stated = [] if unit is None else [unit]
     if "unit" in frame.columns:
-        stated = frame["unit"].unique().to_list()
+        given = (v for v in column_values(frame, "unit").tolist() if isinstance(v, str))
+        stated = list(dict.fromkeys(given))
     for name in names:
         if len(stated) > 1 or name not in frame.columns or frame[name].dtype.is_numeric():
             continue

@@ -105,6 +105,94 @@ def test_caveats_unfold_with_what_to_do(opened: Open) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_the_verdict_and_the_main_picture_need_no_scrolling(opened: Open) -> None:
+    page = opened(viewport={"width": 1280, "height": 800})
+    answer = page.locator(".answer")
+    for part in (".headline", ".verdict >> nth=0", "figure.picture svg"):
+        box = answer.locator(part).bounding_box()
+        assert box["y"] >= 0
+        assert box["y"] + box["height"] <= 800, part
+    assert answer.locator(".headline").inner_text().startswith("MAPE 9.99")
+    words, picture = (answer.locator(part).bounding_box() for part in (".words", ".picture"))
+    assert words["x"] + words["width"] <= picture["x"]
+
+
+@pytest.mark.parametrize("width", [400, 1280])
+def test_the_contents_lead_to_each_part(opened: Open, width: int) -> None:
+    page = opened(viewport={"width": width, "height": 800})
+    links = page.get_by_role("navigation", name="On this page").get_by_role("link")
+    assert links.first.inner_text() == "Answer"
+    assert links.count() >= 6
+    for link in links.all():
+        link.click()
+        part = page.locator(link.get_attribute("href"))
+        assert part.count() == 1
+        assert part.bounding_box()["y"] < 800
+    # Beside the text on a wide screen, where they stay in view.
+    stays = links.first.bounding_box()["y"] >= 0
+    assert stays is (width == 1280)
+
+
+def test_filtering_rows_filters_their_caveats(opened: Open) -> None:
+    page = opened()
+    holder = page.locator(".table", has=table(page, GROUPS))
+    folds = holder.locator(".fold:visible")
+    before = folds.count()
+    holder.get_by_label("Filter").fill("h100")
+    assert [fold.locator("summary").inner_text()[:4] for fold in folds.all()] == ["H100", "H100"]
+    holder.get_by_label("Filter").fill("")
+    assert folds.count() == before > 2
+
+
+def test_a_figure_is_enlarged_and_dragged(opened: Open) -> None:
+    page = opened()
+    figure = page.locator("figure.picture").first
+    svg = figure.locator("svg")
+
+    def view() -> list[float]:
+        return [float(part) for part in svg.get_attribute("viewBox").split()]
+
+    full = view()
+    larger = figure.get_by_role("button", name="Enlarge the figure")
+    smaller = figure.get_by_role("button", name="Reduce the figure")
+    smaller.click()
+    assert view() == pytest.approx(full)
+    larger.click()
+    x, y, width, height = view()
+    assert (width, height) == pytest.approx((full[2] / 2, full[3] / 2))
+    assert (x, y) == pytest.approx((full[2] / 4, full[3] / 4))
+    box = svg.bounding_box()
+    page.mouse.move(box["x"] + 100, box["y"] + 100)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 50, box["y"] + 100)
+    page.mouse.up()
+    page.mouse.move(box["x"] + 150, box["y"] + 100)
+    assert view()[0] == pytest.approx(x + 50 * width / box["width"], rel=0.01)
+    for _ in range(5):
+        larger.click()
+    assert view()[2] == pytest.approx(full[2] / 8)
+    for _ in range(5):
+        smaller.click()
+    assert view() == pytest.approx(full)
+
+
+def test_series_of_a_figure_are_hidden_and_shown(opened: Open) -> None:
+    page = opened()
+    figure = page.locator("figure.picture", has=page.locator("[data-series]")).first
+    names = json.loads(figure.get_attribute("data-series"))
+    assert len(names) > 2
+    button = figure.get_by_role("button", name=names[1], exact=True)
+    drawn = figure.locator('svg [data-series="1"]')
+    assert drawn.count() >= 1
+    assert drawn.first.is_visible()
+    button.click()
+    assert button.get_attribute("aria-pressed") == "false"
+    assert not drawn.first.is_visible()
+    assert figure.locator('svg [data-series="0"]').first.is_visible()
+    button.click()
+    assert drawn.first.is_visible()
+
+
 def test_a_figure_answers_the_pointer(opened: Open) -> None:
     page = opened()
     figure = page.locator("figure.picture").filter(has=page.locator("script.spots")).first

@@ -17,7 +17,7 @@ from errcomp.claims.replicate.judging import Cell, Replication
 from errcomp.documents import is_document, load, read, read_result
 from errcomp.errors import InputError
 from errcomp.halflife.results import HalfLives
-from errcomp.report.text import render
+from errcomp.report.text import briefly, render
 
 #: What a value is replaced by, to see that only InputError comes of it.
 _OTHERS = (None, True, -1, 0, 1e308, -1e308, 0.5, 10**18, "x", [], {}, [[]], [None], {"a": 1})
@@ -25,7 +25,7 @@ _DAMAGED = 20
 
 
 def _text(result: Any) -> str:
-    return "\n\n".join(map(render, result.view().tables_for("text")))
+    return "\n\n".join(render(briefly(table)) for table in result.view().tables_for("text"))
 
 
 def test_the_tables_are_those_that_the_command_printed(each: Any) -> None:

@@ -95,15 +95,17 @@ def predicted_against_measured(
     _bands(ax, widths)
     dense = table.n > parts.DENSE
     key, looks = parts.looks(table)
-    for look in sorted(looks, key=lambda look: -len(look.index)):  # small ones on top
+    names = _text.fitting([look.name or "pairs" for look in looks], 20)
+    by_size = sorted(zip(looks, names, strict=True), key=lambda one: -len(one[0].index))
+    for look, name in by_size:  # small ones on top
         index = look.index[shown[look.index]]
-        parts.dots(ax, table.measured[index], table.predicted[index], look, dense=dense)
-    _legend(ax, table, key, looks)
+        x, y = table.measured[index], table.predicted[index]
+        parts.dots(ax, x, y, look, dense=dense, label=name)
+    _legend(ax, table, key, looks, names)
     index = np.flatnonzero(shown)
     parts.tell_pairs(ax, table, index, table.measured[index], table.predicted[index])
     ax.grid(color=_style.GRID)
-    names = (_text.with_unit(name, table.unit) for name in ("measured", "predicted"))
-    _style.name_axes(ax, *names)
+    _style.name_axes(ax, *(_text.with_unit(side, table.unit) for side in ("measured", "predicted")))
     _style.heading(
         ax,
         f"Predicted against measured{parts.of_table(table)}, n={_text.count(table.n, 'pair')}",
@@ -143,18 +145,19 @@ def _bands(ax: Axes, widths: Sequence[float]) -> None:
     ax.plot([low, high], [low, high], color=_style.INK, lw=0.9, ls=(0, (4, 2)), zorder=3)
 
 
-def _legend(ax: Axes, table: Pairs, key: str, looks: Sequence[parts.Look]) -> None:
+def _legend(
+    ax: Axes, table: Pairs, key: str, looks: Sequence[parts.Look], names: Sequence[str]
+) -> None:
     """List the groups beside the axes, each with its number of pairs and its error."""
     from matplotlib.lines import Line2D
 
     errors = parts.errors_of(table)
-    texts = _text.fitting([look.name or "pairs" for look in looks], 20)
     handles = [
         Line2D([], [], ls="", marker=look.marker, ms=5.5, color=look.colour,
                mfc=_style.blend(look.colour, 0.55),
-               label=f"{text}\nn={len(look.index):,}, MAPE "
+               label=f"{name}\nn={len(look.index):,}, MAPE "
                      f"{format_fraction(float(errors[look.index].mean()))}")
-        for text, look in zip(texts, looks, strict=True)
+        for name, look in zip(names, looks, strict=True)
     ]  # fmt: skip
     legend = ax.legend(
         handles=handles, loc="upper left", bbox_to_anchor=(1.02, 1.0), borderaxespad=0.0,

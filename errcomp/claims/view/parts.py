@@ -120,12 +120,22 @@ def _values(pairs: Pairs, key: str) -> int:
     return len({str(value) for value in pairs.column(key)}) if key in pairs.keys else 0
 
 
-def dots(ax: Axes, x: Floats, y: Floats, look: Look, *, dense: bool, zorder: float = 4) -> None:
+def dots(
+    ax: Axes,
+    x: Floats,
+    y: Floats,
+    look: Look,
+    *,
+    dense: bool,
+    zorder: float = 4,
+    label: str | None = None,
+) -> None:
     """Draw pairs as points: small, pale and as one image where there are very many."""
     face = look.colour if look.marker == "x" else _style.blend(look.colour, 0.55)
     ax.plot(
         x, y, ls="", marker=look.marker, ms=2.5 if dense else 4.5, mew=0.3 if dense else 0.8,
         color=look.colour, alpha=0.35 if dense else 0.9, rasterized=dense, zorder=zorder, mfc=face,
+        label=label,
     )  # fmt: skip
 
 

@@ -12,7 +12,18 @@ import numpy as np
 from errcomp.errors import InputError
 from errcomp.report import forms
 from errcomp.report.drawing import words
-from errcomp.report.model import Cell, Column, Form, Note, Report, Table, Tone, Verdict, item
+from errcomp.report.model import (
+    Cell,
+    Column,
+    Figure,
+    Form,
+    Note,
+    Report,
+    Table,
+    Tone,
+    Verdict,
+    item,
+)
 from errcomp.results import format_fraction, format_number
 
 if TYPE_CHECKING:
@@ -64,6 +75,14 @@ def check_view(check: ValidationCheck) -> Report:
             ("Margin", format_fraction(_error(result.margin)) if result.margin else "none"),
         ],
         notes=list(check.notes),
+        figures=[
+            Figure(
+                "shifts",
+                "How far the error of each series changed, the largest first. The error grew in "
+                "the filled rows.",
+                partial(shifts, check),
+            )
+        ],
         draw=partial(shifts, check),
     )
 

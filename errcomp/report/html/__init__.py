@@ -24,6 +24,8 @@ _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _UPRIGHT = 100
 #: Longest word in characters that is not broken on paper, and the gap between two columns.
 _WORD, _BETWEEN = 16, 2
+#: Verdicts that are not folded, and results of a page up to which the contents list their parts.
+_VERDICTS, _DETAILED = 3, 4
 #: A sign for each tone, so that tones differ without colour.
 _SIGNS: dict[Tone, str] = {"good": "✓", "bad": "✗", "doubt": "?", "plain": "·"}
 
@@ -57,8 +59,8 @@ def page(reports: Sequence[Report], *, title: str, made_by: str) -> str:
     body = el(
         "body",
         el("a", "Skip to the results", class_="skip", href="#main"),
-        el("header", el("h1", title, id="title"), _contents(reports, names)),
-        main,
+        el("header", el("h1", title, id="title")),
+        el("div", _contents(reports, main), main, class_="columns"),
         el("footer", el("p", f"Made by {made_by}. This page needs no network and no server.")),
         el("div", id="told", role="status", aria_live="polite"),
         _script(),
@@ -108,14 +110,23 @@ def _asset(name: str) -> str:
     return (files("errcomp.report.html") / "assets" / name).read_text(encoding="utf-8")
 
 
-def _contents(reports: Sequence[Report], names: Sequence[str]) -> Element:
-    links = [
-        el("li", el("a", report.title, href=f"#{name}"))
-        for report, name in zip(reports, names, strict=True)
-    ]
-    if len(links) < 2:
-        return el("span")
-    return el("nav", el("ul", *links), aria_label="Results on this page")
+def _contents(reports: Sequence[Report], main: Element) -> Element:
+    """List the results of a page, and the parts of each where they are few."""
+    links = []
+    for report, section in zip(reports, main, strict=True):
+        parts = [
+            el("li", el("a", heading.text or "", href=f"#{heading.get('id')}"))
+            for heading in section.iter()
+            if heading.get("class") == "below" and heading.get("id")
+        ]
+        if len(reports) == 1:
+            links = [el("li", el("a", "Answer", href=f"#{section.get('id')}")), *parts]
+        else:
+            link = el("li", el("a", report.title, href=f"#{section.get('id')}"))
+            if parts and len(reports) <= _DETAILED:
+                link.append(el("ul", *parts))
+            links.append(link)
+    return el("nav", el("ul", *links), aria_label="On this page")
 
 
 def _section(report: Report, name: str, *, titled: bool = True) -> Element:
@@ -127,32 +138,46 @@ def _part(report: Report, drawn: Sequence[Picture], name: str, *, titled: bool =
     """Write a report as a section; a single report has only the title of the page."""
     parts = [el("h2", report.title, id=f"{name}-title")] if titled else []
     below = "h3" if titled else "h2"
-    if report.verdicts:
-        parts.append(_verdicts(report))
-    parts += [el("p", *prose(note)) for note in report.notes]
+    parts += _answer(report, drawn[:1], name)
     if report.advice:
         parts.append(
             el(
                 "div",
-                el(below, "What to know, and what to do", class_="below"),
+                el(below, "What to know, and what to do", class_="below", id=f"{name}-know"),
                 _advice(report.advice),
                 class_="know",
             )
         )
-    if drawn:
-        parts.append(el("div", *(_picture(picture, name) for picture in drawn), class_="pictures"))
     tables = report.tables_for("page")
     parts += [_table(table, f"{name}-table-{i}", below) for i, table in enumerate(tables, 1)]
+    if others := drawn[1:]:
+        parts.append(el(below, "Pictures", class_="below", id=f"{name}-pictures"))
+        parts.append(el("div", *(_picture(one, name) for one in others), class_="pictures"))
     if report.method:
-        parts.append(_folded_list("How this was computed", report.method, below))
+        parts.append(_folded_list("How this was computed", report.method, below, f"{name}-method"))
     terms = [(term.name, term.text) for term in terms_in(tables)]
     if terms:
-        parts.append(_folded_list("Terms in these tables", terms, below))
+        parts.append(_folded_list("Terms in these tables", terms, below, f"{name}-terms"))
     labelled = f"{name}-title" if titled else "title"
     return el("section", *parts, id=name, aria_labelledby=labelled)
 
 
-def _verdicts(report: Report) -> Element:
+def _answer(report: Report, drawn: Sequence[Picture], name: str) -> list[Element]:
+    """Write the result in a line and the verdicts, with the main picture beside them."""
+    words = []
+    if report.line:
+        items = (el("li", *_unbroken_figures(part)) for part in report.line)
+        words.append(el("ul", *items, class_="headline"))
+    if report.verdicts:
+        words += _verdicts(report)
+    words += [el("p", *prose(note)) for note in report.notes]
+    shown = [el("div", *words, class_="words")] if words else []
+    shown += [_picture(picture, name) for picture in drawn]
+    return [el("div", *shown, class_="answer")] if shown else []
+
+
+def _verdicts(report: Report) -> list[Element]:
+    """List the verdicts; those after the first ones are folded."""
     items = [
         el(
             "li",
@@ -164,7 +189,17 @@ def _verdicts(report: Report) -> Element:
         )
         for verdict in report.verdicts
     ]
-    return el("ul", *items, class_="verdicts")
+    first, more = items[:_VERDICTS], items[_VERDICTS:]
+    if len(more) < 2:  # a fold takes as much room as a verdict
+        return [el("ul", *items, class_="verdicts")]
+    return [
+        el("ul", *first, class_="verdicts"),
+        el(
+            "details",
+            el("summary", f"{len(more)} more verdicts"),
+            el("ul", *more, class_="verdicts"),
+        ),
+    ]
 
 
 def _advice(advice: Sequence[Advice]) -> Element:
@@ -184,6 +219,8 @@ def _picture(picture: Picture, section: str) -> Element:
     svg.set("aria-label", picture.alt)
     frame = el("div", svg, class_="frame", tabindex="0", role="group", aria_label="Figure")
     figure = el("figure", frame, class_="picture", id=name)
+    if len(picture.series) > 1:
+        figure.set("data-series", json.dumps(picture.series, ensure_ascii=False))
     if picture.spots:
         # In a data block, only its end tag is markup.
         data = el("script", type="application/json", class_="spots")
@@ -229,9 +266,9 @@ def _table(table: Table, name: str, heading: str) -> Element:
             for note in table.remarks()
         ]
         parts.append(el("ul", *notes, class_="notes"))
-    parts += [
-        _fold(cell, f"{name}-{i}") for i, row in enumerate(cells) for cell in row if cell.more
-    ]
+    folds = [_fold(cell, f"{name}-{i}") for i, row in enumerate(cells) for cell in row if cell.more]
+    if folds:
+        parts.append(el("div", *folds, class_="folds"))
     characters = _characters(table.columns, cells)
     if characters <= _UPRIGHT:
         return el("div", *parts, class_="table")
@@ -270,7 +307,7 @@ def _head_cell(column: Column) -> Element:
     about = column.about or (term.text if term else "")
     return el(
         "th",
-        column.header,
+        *prose(column.header),
         scope="col",
         class_="figure" if column.right else None,
         data_choice="yes" if choice else None,
@@ -318,13 +355,13 @@ def _class_of(cell: Cell, column: Column) -> str | None:
     return "long" if _longest(cell.text.split()) > _WORD else None
 
 
-def _folded_list(title: str, pairs: Sequence[tuple[str, str]], heading: str) -> Element:
+def _folded_list(title: str, pairs: Sequence[tuple[str, str]], heading: str, name: str) -> Element:
     entries: list[Element] = []
     for term, text in pairs:
         entries += [el("dt", term), el("dd", *prose(text))]
     return el(
         "details",
-        el("summary", el(heading, title, class_="below")),
+        el("summary", el(heading, title, class_="below", id=name)),
         el("dl", *entries),
         class_="method",
     )

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _DIGITS = re.compile(r"(\d+\.\d\d)\d+")
 #: Attributes with positions, which are rounded to a hundredth of a point.
 _PLACES = {"d", "height", "points", "transform", "viewBox", "width", "x", "y"}
+#: Begins the ids of what draws a series.
+_SERIES = "errcomp-series-"
 #: Points per inch in an SVG that Matplotlib writes.
 _POINTS = 72
 
@@ -44,6 +46,8 @@ class Picture:
         Its ids are only unique within the figure.
     spots : sequence of (float, float, str)
         Points in units of the SVG, with the text to show on hover.
+    series : sequence of str
+        Names of its series. An element of the i-th has the attribute ``data-series="i"``.
     """
 
     name: str
@@ -51,6 +55,7 @@ class Picture:
     alt: str
     svg: ET.Element
     spots: Sequence[tuple[float, float, str]] = ()
+    series: Sequence[str] = ()
 
 
 def pictures(figures: Sequence[Drawing]) -> tuple[list[Picture], list[str]]:
@@ -92,8 +97,32 @@ def picture(ax: Axes, name: str, caption: str) -> Picture:
     Picture
     """
     figure = drawn_figure(ax)
+    series = _series(figure)
     svg = _svg(figure)  # also makes all text printable
-    return Picture(name, caption, _words(figure), svg, _spots(figure))
+    return Picture(name, caption, _words(figure), svg, _spots(figure), series)
+
+
+def _series(figure: Figure) -> list[str]:
+    """Return the names of the series, and mark what draws each of them."""
+    names: list[str] = []
+    for ax in figure.axes:
+        for artist in ax.get_children():
+            label = str(artist.get_label())
+            # Matplotlib gives what has no label one that begins with an underscore.
+            shown = _cleaned(label).split("\n")[0]
+            if not label or label.startswith("_") or shown not in _in_legend(ax):
+                continue
+            if shown not in names:
+                names.append(shown)
+            artist.set_gid(f"{_SERIES}{names.index(shown)}")
+    return names
+
+
+def _in_legend(ax: Axes) -> set[str]:
+    from matplotlib.legend import Legend
+
+    texts = (text.get_text() for one in ax.findobj(Legend) for text in one.get_texts())
+    return {_cleaned(text).split("\n")[0] for text in texts}
 
 
 def _svg(figure: Figure) -> ET.Element:
@@ -118,9 +147,15 @@ def _svg(figure: Figure) -> ET.Element:
     finally:
         for ground in grounds:
             ground.set_visible(True)
-    tree = ET.fromstring(stream.getvalue())
+    return _tidied(ET.fromstring(stream.getvalue()))
+
+
+def _tidied(tree: ET.Element) -> ET.Element:
+    """Return an SVG without namespaces, metadata, style and superfluous digits."""
     for element in tree.iter():
         element.tag = element.tag.rpartition("}")[2]
+        if (name := element.get("id", "")).startswith(_SERIES):
+            element.set("data-series", name.removeprefix(_SERIES))
         for key in [key for key in element.attrib if "}" in key]:
             element.set(key.rpartition("}")[2], element.attrib.pop(key))
         for key in _PLACES & element.attrib.keys():

@@ -94,7 +94,7 @@ def zsh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], li
         ("errcomp halflife fit o", ["ort-releases"]),
         ("errcomp datasets show neu", ["neusight", "neusight-kernels"]),
         ("errcomp datasets build neusight --to ", ["results"]),
-        ("errcomp completion ", ["bash", "zsh"]),
+        ("errcomp completion ", ["bash", "zsh", "fish"]),
     ],
 )
 def test_zsh_completes(zsh: Callable[[str], list[str]], line: str, expected: list[str]) -> None:

@@ -103,10 +103,15 @@ def test_the_policy_allows_the_script_of_the_page_and_nothing_else() -> None:
 def test_one_section_is_titled_by_the_page_and_several_have_their_own() -> None:
     alone = Reader(page([plain_report("A result")], title="A result", made_by="y"))
     assert (alone.tags.count("h1"), alone.tags.count("h2"), alone.tags.count("h3")) == (1, 2, 0)
-    assert "nav" not in alone.tags
+    hrefs = [v for n, v in alone.attributes if n == "href"]
+    assert hrefs == ["#main", "#result-1", "#result-1-table-1", "#result-1-terms"]
     both = Reader(page([plain_report("One"), plain_report("Two")], title="All", made_by="y"))
     assert (both.tags.count("h1"), both.tags.count("h2"), both.tags.count("h3")) == (1, 2, 4)
-    assert [v for n, v in both.attributes if n == "href"] == ["#main", "#result-1", "#result-2"]
+    parts = [f"#result-{i}{part}" for i in (1, 2) for part in ("", "-table-1", "-terms")]
+    assert [v for n, v in both.attributes if n == "href"] == ["#main", *parts]
+    many = Reader(page([plain_report(str(i)) for i in range(5)], title="All", made_by="y"))
+    hrefs = [v for n, v in many.attributes if n == "href"]
+    assert hrefs == ["#main", *(f"#result-{i}" for i in range(1, 6))]
 
 
 def test_ids_are_unique_and_labels_lead_somewhere() -> None:
@@ -115,6 +120,59 @@ def test_ids_are_unique_and_labels_lead_somewhere() -> None:
     assert len(ids) == len(set(ids))
     labels = {v for n, v in read.attributes if n == "aria-labelledby"}
     assert labels <= set(ids)
+
+
+@pytest.mark.extras
+def test_the_answer_is_the_line_the_first_verdicts_and_the_main_picture() -> None:
+    from matplotlib.figure import Figure as Canvas
+
+    def draw(title: str) -> Any:
+        ax = Canvas().subplots()
+        ax.set_title(title, loc="left")
+        return ax
+
+    verdicts = [Verdict(f"Verdict {i}", "") for i in range(5)]
+    figures = [Figure(name, name, lambda name=name: draw(name)) for name in ("main", "other")]
+    made = Report("A", ["MAPE 5 % [1, 9]", "n=3"], verdicts=verdicts, figures=figures)
+    text = page([made], title="A", made_by="y")
+    answer = text[text.index('class="answer"') : text.index('id="result-1-pictures"')]
+    assert [answer.count(f"Verdict {i}") for i in range(5)] == [1] * 5
+    assert "2 more verdicts" in answer
+    assert 'class="headline"' in answer
+    assert 'aria-label="main."' in answer
+    assert 'aria-label="other."' not in answer
+    few = page([Report("A", verdicts=verdicts[:4])], title="A", made_by="y")
+    assert "more verdict" not in few
+    assert (
+        "answer"
+        not in page([Report("A")], title="A", made_by="y")
+        .partition("<body>")[2]
+        .partition("<script>")[0]
+    )
+
+
+@pytest.mark.extras
+def test_series_have_names_and_marks_in_the_picture() -> None:
+    from matplotlib.figure import Figure as Canvas
+
+    def draw(*, legend: bool = True) -> Any:
+        ax = Canvas().subplots()
+        ax.plot([1, 2], [1, 2], label="first\nn=2")
+        ax.plot([1, 2], [2, 1], label="second")
+        ax.plot([1, 2], [2, 2], label="not in the legend")
+        ax.axhline(1)
+        if legend:
+            ax.legend(handles=ax.get_lines()[:2])
+        return ax
+
+    text = page([Report("A", figures=[Figure("f", "F", draw)])], title="A", made_by="y")
+    assert 'data-series="[&quot;first&quot;, &quot;second&quot;]"' in text
+    assert re.findall(r'<g[^>]* data-series="(\d)"', text) == ["0", "1"]
+    bare = Figure("f", "F", lambda: draw(legend=False))
+    assert (
+        "data-series"
+        not in page([Report("A", figures=[bare])], title="A", made_by="y").partition("<script>")[0]
+    )
 
 
 def test_the_same_sections_give_the_same_text() -> None:

@@ -45,6 +45,9 @@
     table.tBodies[0].append(...rows.map(([row]) => row));
     told.textContent = `Sorted by ${head.textContent}, ${up ? "ascending" : "descending"}`;
   };
+  /* The details of a row are below the table: those of hidden rows are hidden with them. */
+  const foldsOf = (row) =>
+    [...row.querySelectorAll("a[href^='#']")].map((link) => document.getElementById(link.hash.slice(1)));
   const addFilters = (table, holder) => {
     const rows = [...table.tBodies[0].rows];
     const heads = [...table.tHead.rows[0].cells];
@@ -74,6 +77,7 @@
           choices.every(([column, choice, values]) =>
             !choice.value || row.cells[column].textContent.trim() === values[choice.value - 1]);
         row.hidden = !kept;
+        for (const fold of foldsOf(row)) fold.hidden = !kept;
         shown += kept;
       }
       count.textContent = `${shown} of ${rows.length} rows`;
@@ -119,6 +123,56 @@
     link.addEventListener("click", () => {
       document.getElementById(link.hash.slice(1)).open = true;
     });
+  }
+
+  /* Figures: buttons show and hide series, and enlarge the figure, which can then be dragged. */
+  for (const figure of document.querySelectorAll("figure.picture")) {
+    const svg = figure.querySelector("svg");
+    const tools = make("div", { className: "tools" });
+    JSON.parse(figure.dataset.series || "[]").forEach((name, i) => {
+      const button = make("button", { type: "button", textContent: name, ariaPressed: "true" });
+      button.addEventListener("click", () => {
+        const shown = button.ariaPressed !== "true";
+        button.ariaPressed = String(shown);
+        for (const part of svg.querySelectorAll(`[data-series="${i}"]`))
+          part.style.display = shown ? "" : "none";
+      });
+      tools.append(button);
+    });
+    const whole = svg.viewBox.baseVal;
+    const [width, height] = [whole.width, whole.height];
+    let scale = 1;
+    const view = (x, y) => {
+      const [w, h] = [width / scale, height / scale];
+      const within = (at, most) => Math.max(0, Math.min(at, most));
+      svg.setAttribute("viewBox", `${within(x, width - w)} ${within(y, height - h)} ${w} ${h}`);
+      figure.classList.toggle("zoomed", scale > 1);
+    };
+    const zoom = (by) => {
+      const { x, y, width: w, height: h } = svg.viewBox.baseVal;
+      scale = Math.max(1, Math.min(8, scale * by));
+      view(x + w / 2 - width / scale / 2, y + h / 2 - height / scale / 2);
+      told.textContent = `Figure at ${scale} times its size`;
+    };
+    for (const [text, label, by] of [["+", "Enlarge the figure", 2], ["−", "Reduce the figure", 0.5]]) {
+      const button = make("button", { type: "button", textContent: text, ariaLabel: label });
+      button.addEventListener("click", () => zoom(by));
+      tools.append(button);
+    }
+    let from = null;
+    svg.addEventListener("pointerdown", (event) => {
+      if (scale === 1) return;
+      const { x, y } = svg.viewBox.baseVal;
+      from = { x, y, left: event.clientX, top: event.clientY };
+      svg.setPointerCapture(event.pointerId);
+    });
+    svg.addEventListener("pointermove", (event) => {
+      if (!from) return;
+      const unit = svg.viewBox.baseVal.width / svg.clientWidth;
+      view(from.x - (event.clientX - from.left) * unit, from.y - (event.clientY - from.top) * unit);
+    });
+    for (const end of ["pointerup", "pointercancel"]) svg.addEventListener(end, () => { from = null; });
+    figure.append(tools);
   }
 
   /* Figures: show the text of the point nearest to the pointer; arrow keys step through the points. */
