@@ -207,6 +207,7 @@ def test_a_cut_zstd_file_is_refused(write: Any) -> None:
         read_pairs(write("cut.csv.zst", packed[:-9]))
 
 
+@pytest.mark.core
 def test_without_zstandard_the_message_says_how_to_go_on(
     write: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -315,6 +316,7 @@ def test_workbooks_that_cannot_be_read(write: Any, content: bytes, message: str)
         read_pairs(write("a.xlsx", content))
 
 
+@pytest.mark.core
 def test_without_fastexcel_the_message_says_how_to_go_on(
     write: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

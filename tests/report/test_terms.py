@@ -95,7 +95,7 @@ def test_metrics_have_the_sentences_of_their_definitions() -> None:
 def test_a_page_explains_at_the_head_of_a_column_and_at_its_end() -> None:
     text = page([Report("R", tables=[table("Device", "Growth")])], title="R", made_by="y")
     sentence = "relative error of the run divided by"
-    head, _, end = text.partition("Terms in these tables")
+    head, _, end = text.rpartition("Terms in these tables")  # the contents name them, too
     assert re.search(rf'<th [^>]*title="Growth factor: {sentence}[^"]*">Growth</th>', head)
     assert f"<dt>Growth</dt><dd>Growth factor: {sentence}" in end
     plain = page([Report("R", tables=[Table("G", [], [])])], title="R", made_by="y")
