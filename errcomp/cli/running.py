@@ -95,8 +95,9 @@ def run(argv: Sequence[str] | None) -> int:
         except (ErrcompError, OSError) as error:
             signals.check()  # a library may make an error of the signal
             complain(str(error) if isinstance(error, ErrcompError) else _of_system(error))
-            for line in _commands(error, sys.argv[1:] if argv is None else argv):
-                tell(line)
+            if hasattr(args, "predicted"):
+                for line in _commands(error, sys.argv[1:] if argv is None else argv):
+                    tell(line)
             return 2
         except BaseException:  # Polars has an error outside of Exception
             signals.check()
@@ -106,9 +107,23 @@ def run(argv: Sequence[str] | None) -> int:
 def _commands(error: Exception, argv: Sequence[str]) -> Iterator[str]:
     """Yield the commands to choose from, where an error leaves a choice of columns."""
     choices = getattr(error, "choices", ())
+    words = _without_sides(argv)
     for predicted, measured in choices[:3]:
         named = ("--predicted", predicted, "--measured", measured)
-        yield f"  {join(('errcomp', *argv, *named))}"
+        yield f"  {join(('errcomp', *words, *named))}"
+
+
+def _without_sides(argv: Sequence[str]) -> list[str]:
+    """Leave out the columns that the command line names already."""
+    kept: list[str] = []
+    words = iter(argv)
+    for word in words:
+        option, sign, _ = word.partition("=")
+        if option not in ("--predicted", "--measured"):
+            kept.append(word)
+        elif not sign:
+            next(words, None)
+    return kept
 
 
 def _of_system(error: OSError) -> str:

@@ -116,6 +116,18 @@ class Origin:
         return Origin(self.source, self.rows[which], self.word)
 
 
+class MissingColumnsError(InputError):
+    """A table lacks columns that are needed.
+
+    Attributes
+    ----------
+    choices : tuple of (str, str)
+        Columns of predictions and of measurements that may be meant, if they are few.
+    """
+
+    choices: tuple[tuple[str, str], ...] = ()
+
+
 def rename(
     frame: FrameT,
     columns: Mapping[str, str],
@@ -136,7 +148,7 @@ def rename(
     missing = [str(old) for old in olds.values() if old not in there]
     if missing:
         theirs = [name for name in there if not name.startswith(MARK)]
-        raise InputError(
+        raise MissingColumnsError(
             f"{where}missing column{'s' if len(missing) > 1 else ''} {', '.join(missing)}. "
             f"{offer('Columns found', theirs, wanted=missing[0])}. Name your columns with "
             f"{options} (columns={{...}} in Python)."

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from errcomp.errors import GuessedWarning, InputError, warn_caller
 from errcomp.tables.columns import role_of, words_of
 
-__all__ = ["AmbiguousColumnsError", "Guess", "guess", "with_guess"]
+__all__ = ["AmbiguousColumnsError", "Guess", "guess", "possible_columns", "with_guess"]
 
 #: Words in a column's name that mark predictions and measurements; the first is errcomp's name.
 SIDES: Mapping[str, tuple[str, ...]] = {
@@ -174,6 +174,36 @@ def with_guess(
     )
     warn_caller(words, GuessedWarning)
     return {**columns, **{s: name for s, name in found.columns.items() if s != name}}
+
+
+def possible_columns(
+    numeric: Mapping[str, bool], given: Mapping[str, str]
+) -> tuple[tuple[str, str], ...]:
+    """Return pairs of columns that may be meant, where no name shows it: of numbers, in order.
+
+    Parameters
+    ----------
+    numeric : mapping of str to bool
+        Every column of the table, and whether it holds numbers.
+    given : mapping of str to str
+        ``predicted`` or ``measured`` → its column, where the user named one.
+
+    Returns
+    -------
+    tuple of (str, str)
+        At most two; none if more pairs are possible.
+
+    Examples
+    --------
+    >>> possible_columns({"app": False, "a": True, "b": True}, {})
+    (('a', 'b'), ('b', 'a'))
+    >>> possible_columns({"a": True, "b": True}, {"measured": "a"})
+    (('b', 'a'),)
+    """
+    numbers = [name for name, holds in numeric.items() if holds]
+    sides = {side: [given[side]] if given.get(side) in numeric else numbers for side in SIDES}
+    pairs = [(p, m) for p, m in product(*sides.values()) if p != m]
+    return tuple(pairs) if len(pairs) <= 2 else ()
 
 
 def _fitting(side: str, numeric: Mapping[str, bool], given: Mapping[str, str]) -> list[str]:

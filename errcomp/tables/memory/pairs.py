@@ -11,6 +11,7 @@ from errcomp.errors import InputError
 from errcomp.results import Dropped
 from errcomp.tables.columns import (
     Missing,
+    MissingColumnsError,
     Origin,
     Zeros,
     as_float,
@@ -158,7 +159,14 @@ class Pairs(Table):
             from errcomp.tables.guessing import with_guess
 
             columns = with_guess(columns, holds_numbers(frame), source)
-        frame = rename(frame, columns, source, options=OPTIONS)
+        try:
+            frame = rename(frame, columns, source, options=OPTIONS)
+        except MissingColumnsError as error:
+            from errcomp.tables.guessing import possible_columns
+
+            named = {side: columns.get(side, side) for side in ("predicted", "measured")}
+            error.choices = possible_columns(holds_numbers(frame), named)
+            raise
         frame = without_units(frame, ("predicted", "measured"), unit)
         origin = Origin.of_table(source, len(frame), line_offset)
         self.source, self.subject, self.selection = source, subject, {}
