@@ -228,8 +228,8 @@ def _if_possible(fit: Callable[[Any], Any], argument: Any) -> Any:
 
 
 _MEDIAN = QUANTILES.index(0.5)
-#: Fewest runs to which a model is fitted, and those that baselines alone, which have at most one
-#: factor per device, make do with.
+#: Fewest runs to which a model is fitted, and those that are enough for baselines alone, whose
+#: bands hold from three runs on in simulations, and are wide there.
 _FEWEST_RUNS, _FEWEST_FOR_BASELINES = 8, 3
 
 

@@ -46,7 +46,7 @@ def _fails(file: str, columns: dict[str, str], zeros: str, missing: str) -> bool
 
     try:
         with warnings.catch_warnings(action="ignore"):
-            # Only the table counts, which a file of a tool may not be.
+            # The output of a tool may hold no pairs: asking for them raises then.
             _ = read(file, columns=columns or None, zeros=zeros, missing=missing).pairs  # type: ignore[arg-type]
     except ErrcompError as error:
         complain(str(error))

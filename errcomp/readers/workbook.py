@@ -25,7 +25,7 @@ def is_workbook(path: Path) -> bool:
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "pairs.csv"
-    >>> _ = path.write_text("predicted,measured\\n11,10\\n")
+    >>> _ = path.write_text("predicted,measured\n11,10\n")
     >>> is_workbook(path)
     False
     """
@@ -69,12 +69,12 @@ def workbook_frame(
     """
     import polars as pl
 
+    _check_archive(path, content)
     try:
         import fastexcel
     except ImportError as error:
         lacking = MissingExtraError("fastexcel", "formats", f"{path}: reading Excel")
         raise InputError(f"{lacking}; or save the sheet as CSV") from error
-    _refuse_bomb(path, content)
     try:
         book = fastexcel.read_excel(content)
         sheets = book.sheet_names
@@ -104,14 +104,20 @@ def workbook_frame(
     return typed_frame(frame, names, "."), kept[0] + 2 if together else None
 
 
-def _refuse_bomb(path: Path, content: bytes) -> None:
+def _check_archive(path: Path, content: bytes) -> None:
+    """Refuse another archive than a workbook, and one that unpacks to far more than its size."""
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             size = sum(entry.file_size for entry in archive.infolist())
+            is_book = _OF_EXCEL in archive.namelist()
     except (zipfile.BadZipFile, ValueError) as error:
         raise InputError(
             f"{path}: a damaged Excel workbook ({error}). Save it again, or as CSV."
         ) from error
+    if not is_book:
+        raise InputError(
+            f"{path}: a zip archive, not a table. Unpack it, and name a file of its content."
+        )
     if size > current().most_unpacked(len(content)):
         raise InputError(
             f"{path}: it unpacks to far more than its size, {size >> 20} MiB. "

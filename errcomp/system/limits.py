@@ -42,8 +42,9 @@ class Limits:
         Rows of a Parquet file that is read into memory. None: 4 million, or 64 for each of its
         bytes if that is more.
     memory : int or None
-        Bytes of memory of a process that reads a large file of a folder. None: 4 GiB, or 40 times
-        the size of the file if that is more.
+        Bytes of memory of a process that reads a large file of a folder (None: 4 GiB, or 40 times
+        the size of the file if that is more), and of a large text that is read as a table (None:
+        the memory that is free).
     seconds : float or None
         Time to read one file. None: 60 s, or 5 s per MiB if that is more.
 

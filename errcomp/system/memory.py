@@ -9,14 +9,17 @@ from pathlib import Path
 __all__ = ["available"]
 
 _MEMINFO = Path("/proc/meminfo")
-#: Limit and use of a container: of version 2 of control groups, and of version 1.
+#: Folder of a container, and its files of the limit, the use and the kinds of use: of version 2 of
+#: control groups, and of version 1.
 _GROUPS = (
-    (Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")),
+    (Path("/sys/fs/cgroup"), "memory.max", "memory.current", "memory.stat"),
     (
-        Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
-        Path("/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+        Path("/sys/fs/cgroup/memory"),
+        *("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat"),
     ),
 )
+#: Copies of files in memory, which the system drops when memory is needed.
+_CACHE = re.compile(r"^(?:in)?active_file (\d+)$", re.MULTILINE)
 
 
 def available() -> int | None:
@@ -34,8 +37,11 @@ def available() -> int | None:
     with suppress(OSError):
         found = re.search(r"^MemAvailable:\s*(\d+) kB", _MEMINFO.read_text(), re.MULTILINE)
         left += [1024 * int(found[1])] if found else []
-    for limit, used in _GROUPS:
+    for folder, limit, used, kinds in _GROUPS:
         # Without a limit, the text is "max".
         with suppress(OSError, ValueError):
-            left.append(int(limit.read_text()) - int(used.read_text()))
+            cache = sum(map(int, _CACHE.findall((folder / kinds).read_text())))
+            left.append(
+                int((folder / limit).read_text()) - int((folder / used).read_text()) + cache
+            )
     return max(0, min(left)) if left else None

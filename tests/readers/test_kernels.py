@@ -25,16 +25,6 @@ CSV = (
 )
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Any:
-    def write_file(name: str, content: str | bytes) -> Path:
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write_file
-
-
 def forms() -> dict[str, str | bytes]:
     frame = pl.read_csv(io.StringIO(CSV), schema_overrides=dict.fromkeys(
         ("run", "device", "stream"), pl.String))  # fmt: skip

@@ -29,16 +29,6 @@ TABLE = {"device": ["A", "B"], "batch": [1, 2], "predicted": [11.0, 90.5], "meas
 CSV = "device,batch,predicted,measured\nA,1,11.0,10.0\nB,2,90.5,99.0\n"
 
 
-@pytest.fixture
-def write(tmp_path: Path) -> Any:
-    def write_file(name: str, content: str | bytes) -> Path:
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write_file
-
-
 def parquet(frame: pl.DataFrame) -> bytes:
     buffer = io.BytesIO()
     frame.write_parquet(buffer)

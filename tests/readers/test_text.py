@@ -19,23 +19,13 @@ import pytest
 import errcomp as ec
 from errcomp.errors import GuessedWarning, InputError, LargeFileWarning, LeftOutWarning
 from errcomp.readers.core import content
-from errcomp.readers.core.source import Source
+from errcomp.readers.core.source import UNPACKED_TIMES, Source
 from errcomp.readers.plain import read_pairs
 from errcomp.readers.workbook import is_workbook
 from errcomp.system import memory
 from errcomp.tables import Kernels, Pairs
 
 TEXT = "device,predicted,measured\nA,11,10\nB,9.5,10\n"
-
-
-@pytest.fixture
-def write(tmp_path: Path) -> Any:
-    def write_file(name: str, content: str | bytes) -> Path:
-        path = tmp_path / name
-        path.write_bytes(content if isinstance(content, bytes) else content.encode())
-        return path
-
-    return write_file
 
 
 # --- comments ---
@@ -316,6 +306,14 @@ def test_workbooks_that_cannot_be_read(write: Any, content: bytes, message: str)
         read_pairs(write("a.xlsx", content))
 
 
+def test_another_zip_archive_is_no_workbook(write: Any) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("pairs.csv", TEXT)
+    with pytest.raises(InputError, match=r"a zip archive, not a table\. Unpack it"):
+        read_pairs(write("a.zip", buffer.getvalue()))
+
+
 @pytest.mark.core
 def test_without_fastexcel_the_message_says_how_to_go_on(
     write: Any, monkeypatch: pytest.MonkeyPatch
@@ -345,6 +343,11 @@ def test_a_large_text_is_met_with_what_to_do(write: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr(memory, "available", lambda: 14 * size - 1)
     with pytest.raises(InputError, match=r"and 0.0 GB are free\. Convert it once"):
         read_pairs(path)
+    with (
+        ec.limits(memory=14 * size),
+        pytest.warns(LargeFileWarning),
+    ):
+        assert read_pairs(path).n == 2
     monkeypatch.setattr(content, "_LARGE", size + 1)
     with warnings.catch_warnings(action="error"):
         assert read_pairs(path).n == 2
@@ -354,7 +357,7 @@ def test_a_large_text_is_met_with_what_to_do(write: Any, monkeypatch: pytest.Mon
     ("name", "data", "times"),
     [
         ("a.jsonl", b'{"predicted": 1, "measured": 2}\n', 7),
-        ("a.csv.gz", gzip.compress(TEXT.encode()), 6 * 14),
+        ("a.csv.gz", gzip.compress(TEXT.encode()), UNPACKED_TIMES * 14),
     ],
 )
 def test_how_much_memory_other_texts_take(
@@ -383,13 +386,18 @@ def test_memory_is_the_least_of_machine_and_container(
 ) -> None:
     for name, text in (("mem", "MemTotal: 9 kB\nMemAvailable:   100 kB\n"), ("max", "max\n")):
         (tmp_path / name).write_text(text)
+    (tmp_path / "kinds").write_text("anon 9\nactive_file 300\ninactive_file 700\nfile 9999\n")
+    (tmp_path / "nothing").write_text("anon 9\n")
     (tmp_path / "limit").write_text("60000\n")
     (tmp_path / "used").write_text("20000\n")
     monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "mem")
-    monkeypatch.setattr(memory, "_GROUPS", ((tmp_path / "max", tmp_path / "used"),))
+    monkeypatch.setattr(memory, "_GROUPS", ((tmp_path, "max", "used", "nothing"),))
     assert memory.available() == 102400
-    monkeypatch.setattr(memory, "_GROUPS", ((tmp_path / "limit", tmp_path / "used"),))
+    monkeypatch.setattr(memory, "_GROUPS", ((tmp_path, "limit", "used", "nothing"),))
     assert memory.available() == 40000
+    # Copies of files do not count as used.
+    monkeypatch.setattr(memory, "_GROUPS", ((tmp_path, "limit", "used", "kinds"),))
+    assert memory.available() == 41000
     monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "none")
-    monkeypatch.setattr(memory, "_GROUPS", ((tmp_path / "none", tmp_path / "used"),))
+    monkeypatch.setattr(memory, "_GROUPS", ((tmp_path, "none", "used", "kinds"),))
     assert memory.available() is None

@@ -122,13 +122,12 @@ def _format_and_paths(words: list[str]) -> tuple[str, list[str]]:
     first, *others = words
     if not others or Path(first).exists():
         return "", words
-    try:
-        known = bool(formats_of(first))
-    except InputError as error:
-        known = first == "neusight"
-        if not known:
+    if first != "neusight":
+        try:
+            formats_of(first)
+        except InputError as error:
             raise InputError(f"{first}: no such file or folder, and {error}") from None
-    return (first, others) if known else ("", words)
+    return first, others
 
 
 def _keys(items: list[str]) -> dict[str, str]:

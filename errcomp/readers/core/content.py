@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -22,20 +23,22 @@ from errcomp.readers.core.source import (
     JSON_LINES,
     LINE_ENDS,
     PACKED,
+    UNPACKED_TIMES,
     UTF16,
     Source,
     files_readable,
     refuse_special,
     unended,
 )
+from errcomp.system.limits import current
 from errcomp.system.strict_json import loads
 
 Format = Literal["csv", "excel", "parquet", "jsonl", "json"]
 FILE_FORMATS: tuple[str, ...] = get_args(Format)
 _PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
-#: Bytes from which reading a text into memory deserves a word, how many times its size it takes at
-#: its peak (measured), and how many times its size a compressed one unpacks to.
-_LARGE, _TIMES_CSV, _TIMES_JSON, _TIMES_PACKED = 256 << 20, 14, 7, 6
+#: Bytes from which reading a text into memory deserves a word, and how many times its size a table
+#: of numbers takes at its peak (measured).
+_LARGE, _TIMES_CSV, _TIMES_JSON = 256 << 20, 14, 7
 #: A header may also begin with a bracket: "[ms] predicted,measured".
 _LIST, _OBJECT = re.compile(rb"\[\s*([\[{\]]|$)"), re.compile(rb"\{\s*([\"}]|$)")
 _WEB_PAGE = re.compile(rb"<(!doctype|html)", re.IGNORECASE)
@@ -92,7 +95,7 @@ def _check_size(path: Path) -> None:
     if start.startswith((_PARQUET, _ZIP)):
         return
     is_json = start.lstrip()[:1] in (b"{", b"[")
-    unpacked = size * (_TIMES_PACKED if start.startswith(PACKED) else 1)
+    unpacked = size * (UNPACKED_TIMES if start.startswith(PACKED) else 1)
     needed = unpacked * (_TIMES_JSON if is_json else _TIMES_CSV)
     scan = f"scan_{'ndjson' if is_json else 'csv'}"
     to = path.with_name(path.name.split(".")[0] + ".parquet")
@@ -101,10 +104,13 @@ def _check_size(path: Path) -> None:
         f"Convert it once, with little memory: python -c {quote(code)} and name {to} instead: "
         "errcomp audit and metrics read it in parts."
     )
-    free = available()
+    free = current().memory or available()
     about = f"{path}: {size / 1e9:.1f} GB of text need about {needed / 1e9:.0f} GB of memory"
     if free is not None and needed > free:
-        raise InputError(f"{about}, and {free / 1e9:.1f} GB are free. {advice}")
+        raise InputError(
+            f"{about}, and {free / 1e9:.1f} GB are free. {advice} To read it all the same: --limit "
+            f"memory={math.ceil(needed / 1e9)}GB (in Python: errcomp.limits)."
+        )
     warn_caller(f"{about}. {advice}", LargeFileWarning)
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from errcomp.errors import InputError, describe_names
 from errcomp.readers.core.output import Output
+from errcomp.readers.plain import NAMES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,34 +20,13 @@ __all__ = ["keys_in_name", "with_keys", "with_keys_from_names"]
 
 #: Columns that hold what was read, so that no key can have their name.
 _VALUES = frozenset(
-    [
-        "level",
-        "quantity",
-        "unit",
-        "predicted",
-        "measured",
-        "status",
-        "reference",
-        "count",
-        "run_measured",
-        "file",
-    ]
+    (
+        *("level", "quantity", "unit", "predicted", "measured", "status", "reference"),
+        *("count", "run_measured", "file"),
+    )
 )
 #: Keys whose values are names even if they look like numbers: version 1.10 is not 1.1.
-_NAMES = frozenset(
-    [
-        "tool",
-        "device",
-        "model",
-        "mode",
-        "variant",
-        "kernel_class",
-        "version",
-        "date",
-        "run",
-        "kernel",
-    ]
-)
+_NAMES = NAMES | {"run", "kernel"}
 _FIELD = re.compile(r"\{(\w+)\}|(\*)")
 _WHOLE = re.compile(r"[+-]?(0|[1-9]\d{0,14})")
 _COMPRESSED = (".gz", ".zst", ".xz")

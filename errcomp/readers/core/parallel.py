@@ -24,7 +24,7 @@ from typing import IO, Any, cast
 from errcomp.errors import InputError
 from errcomp.readers.core.output import Output, Skipped
 from errcomp.readers.core.registry import Format, formats, read_source, recognise
-from errcomp.readers.core.source import Source
+from errcomp.readers.core.source import PACKED, UNPACKED_TIMES, Source
 from errcomp.results import Dropped
 from errcomp.system.limits import current, limits
 
@@ -74,7 +74,6 @@ def look(path: Path, name: str, among: Sequence[Format] | None) -> Outcome:
 _MOST = 2
 #: Bytes, without the largest file, that take longer to read than processes to start.
 _PAYS = 32 << 20
-_GZIP, _UNPACKED = b"\x1f\x8b", 10
 _START_S = 30.0
 _READY = b"ready\n"
 _CODE = (
@@ -108,11 +107,12 @@ def processes_for(files: Sequence[File], among: Sequence[Format] | None) -> int:
 
 
 def _unpacked_size(file: File) -> int:
-    if file.size * _UNPACKED < _PAYS // 100:  # small files are not opened
+    if file.size * UNPACKED_TIMES < _PAYS // 100:  # small files are not opened
         return file.size
     try:
         with file.path.open("rb") as content:
-            return file.size * (_UNPACKED if content.read(2) == _GZIP else 1)
+            packed = content.read(max(map(len, PACKED))).startswith(PACKED)
+            return file.size * (UNPACKED_TIMES if packed else 1)
     except OSError:  # reading it reports the error
         return file.size
 

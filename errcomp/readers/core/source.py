@@ -27,6 +27,8 @@ T = TypeVar("T")
 #: Kind of compression → first bytes.
 MAGIC = {"gzip": b"\x1f\x8b", "xz": b"\xfd7zXZ\x00", "zstd": b"\x28\xb5\x2f\xfd"}
 PACKED = tuple(MAGIC.values())
+#: How many times its size a compressed text unpacks to, as a rule: tables of numbers 3 to 20 times.
+UNPACKED_TIMES = 10
 BOM = b"\xef\xbb\xbf"
 UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _BLANK = " \t\n\r\v\f"

@@ -106,11 +106,12 @@ def _series(figure: Figure) -> list[str]:
     """Return the names of the series, and mark what draws each of them."""
     names: list[str] = []
     for ax in figure.axes:
+        known = _in_legend(ax)
         for artist in ax.get_children():
             label = str(artist.get_label())
             # Matplotlib gives what has no label one that begins with an underscore.
             shown = _cleaned(label).split("\n")[0]
-            if not label or label.startswith("_") or shown not in _in_legend(ax):
+            if not label or label.startswith("_") or shown not in known:
                 continue
             if shown not in names:
                 names.append(shown)
