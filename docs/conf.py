@@ -18,7 +18,7 @@ project = "errcomp"
 author = "the errcomp developers"
 copyright = "the errcomp developers"  # noqa: A001  # Sphinx's name for it
 extensions = [
-    "myst_parser",
+    "myst_nb",
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "api",
@@ -28,6 +28,10 @@ extensions = [
 ]
 exclude_patterns = ["_ext"]
 nitpicky = True
+# Notebooks run at every build, and an error ends it: they show what the code does now.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120
 # Typographic quotes would turn `--option` in a sentence into a dash.
 smartquotes = False
 

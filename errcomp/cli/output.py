@@ -67,8 +67,8 @@ def add_output_arguments(
         "--format",
         choices=FORMATS,
         default=FORMATS[0],
-        help="format of the printed tables: text (default), md (GitHub), tex (booktabs and "
-        "siunitx), csv (all digits)",
+        help="format of the printed tables: text (default), md (GitHub), tex (LaTeX with "
+        "booktabs and siunitx), csv (all digits)",
     )
     printed.add_argument(
         "--explain", action="store_true", help="below the tables, explain the terms they use"

@@ -22,13 +22,15 @@ import pytest
 from errcomp.documents import CLASSES, ROWS_ONLY, json_schema
 
 pytest.importorskip("sphinx")
-pytest.importorskip("myst_parser")
+pytest.importorskip("myst_nb")
+pytest.importorskip("ipykernel")
 pytest.importorskip("furo")
 bs4 = pytest.importorskip("bs4")
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 pytestmark = [pytest.mark.site, pytest.mark.extras]
+NOTEBOOKS = sorted((DOCS / "notebooks").glob("*.ipynb"))
 #: What a browser fetches by itself, by tag and attribute. A link that is clicked is not among them.
 FETCHED = {
     ("script", "src"),
@@ -204,7 +206,11 @@ def test_every_page_is_in_the_contents(site: Path, pages: dict[Path, bs4.Beautif
     """Also what Sphinx warns of, unless somebody marks a page as an orphan."""
     sidebar = pages[site / "index.html"].select(".sidebar-tree a[href]")
     listed = {(site / urlsplit(link["href"]).path).resolve() for link in sidebar}
-    written = [page for page in DOCS.rglob("*.md") if "_ext" not in page.parts]
+    written = [
+        page
+        for page in (*DOCS.rglob("*.md"), *NOTEBOOKS)
+        if not {"_ext", ".ipynb_checkpoints"} & set(page.parts)
+    ]
     lost = [
         page.relative_to(DOCS).as_posix()
         for page in written
@@ -221,9 +227,32 @@ def test_formulas_are_mathml_and_search_has_an_index(
     metrics = pages[site / "reference" / "api" / "metrics.html"]
     assert len(metrics.find_all("math", display="block")) > 20
     assert "\\frac" not in metrics.get_text()
-    index = (site / "searchindex.js").read_text(encoding="utf-8")
-    assert index.startswith("Search.setIndex(")
-    assert "reference/figures" in index
+    text = (site / "searchindex.js").read_text(encoding="utf-8")
+    index = json.loads(text.removeprefix("Search.setIndex(").removesuffix(")"))
+    wanted = {"latex": "pages", "mape": "reference/figures", "excel": "quickstart"}
+    for word, page in wanted.items():
+        found = [index[where].get(word, []) for where in ("terms", "titleterms")]
+        numbers = [n for some in found for n in ([some] if isinstance(some, int) else some)]
+        assert page in [index["docnames"][n] for n in numbers], word
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda file: file.stem)
+def test_notebooks_are_run_when_the_site_is_built(
+    notebook: Path, pages: dict[Path, bs4.BeautifulSoup], site: Path
+) -> None:
+    """The site shows what the cells give now: the notebook itself is stored without output."""
+    stored = [
+        cell
+        for cell in json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+        if cell["cell_type"] == "code"
+    ]
+    assert [cell["outputs"] for cell in stored] == [[]] * len(stored)
+    shown = pages[site / "notebooks" / f"{notebook.stem}.html"]
+    plots = sum("plot()" in "".join(cell["source"]) for cell in stored)
+    assert plots > 0
+    assert len(shown.select(".cell_output img")) == plots
+    assert len(shown.select(".cell_output .errcomp table.grid")) > 1
+    assert "Traceback" not in shown.get_text()
 
 
 def test_no_date_and_no_path_of_the_machine_is_in_a_page(

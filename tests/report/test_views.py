@@ -150,3 +150,14 @@ def test_a_result_shows_itself_in_a_notebook() -> None:
     assert found.pooled.figures["mape"].format() in html.replace("\N{NO-BREAK SPACE}", " ")
     assert "<svg" in html
     assert "<script>" not in html
+
+
+@pytest.mark.extras
+def test_a_notebook_folds_the_pictures_after_the_first() -> None:
+    pytest.importorskip("matplotlib")
+    kernels = ec.load("neusight-kernels")
+    html = ec.propagate(kernels.where({"run": kernels.run[0]}))._repr_html_()
+    open_, *_ = html.partition("<details")
+    assert open_.count("<figure") == 1
+    assert html.count("<figure") > 1
+    assert ">Pictures<" in html

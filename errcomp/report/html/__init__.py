@@ -69,16 +69,19 @@ def page(reports: Sequence[Report], *, title: str, made_by: str) -> str:
 
 
 def fragment(report: Report) -> str:
-    """Write one report as HTML for a notebook, with its style and without a script."""
+    """Write one report as HTML for a notebook, with its style and without a script.
+
+    All pictures but the first are folded: below a cell, a result should not take ten screens.
+    """
     style = el("style")
     style.text = f"@scope {{\n{_asset('page.css')}\n}}"
     drawn, notes = pictures(report.figures)
     plain = [replace(picture, spots=()) for picture in drawn]
     shown = replace(report, notes=[*report.notes, *notes])
     # All cells of a notebook are one page: different results need different ids.
-    content = written(_part(shown, plain, ""))
+    content = written(_part(shown, plain, "", folded=True))
     name = "r" + hashlib.sha256(content.encode()).hexdigest()[:12]
-    return written(el("div", style, _part(shown, plain, name), class_="errcomp"))
+    return written(el("div", style, _part(shown, plain, name, folded=True), class_="errcomp"))
 
 
 def _head(title: str) -> Element:
@@ -134,8 +137,18 @@ def _section(report: Report, name: str, *, titled: bool = True) -> Element:
     return _part(replace(report, notes=[*report.notes, *notes]), drawn, name, titled=titled)
 
 
-def _part(report: Report, drawn: Sequence[Picture], name: str, *, titled: bool = True) -> Element:
-    """Write a report as a section; a single report has only the title of the page."""
+def _part(
+    report: Report,
+    drawn: Sequence[Picture],
+    name: str,
+    *,
+    titled: bool = True,
+    folded: bool = False,
+) -> Element:
+    """Write a report as a section; a single report has only the title of the page.
+
+    `folded` folds the pictures after the first.
+    """
     parts = [el("h2", report.title, id=f"{name}-title")] if titled else []
     below = "h3" if titled else "h2"
     parts += _answer(report, drawn[:1], name)
@@ -151,8 +164,9 @@ def _part(report: Report, drawn: Sequence[Picture], name: str, *, titled: bool =
     tables = report.tables_for("page")
     parts += [_table(table, f"{name}-table-{i}", below) for i, table in enumerate(tables, 1)]
     if others := drawn[1:]:
-        parts.append(el(below, "Pictures", class_="below", id=f"{name}-pictures"))
-        parts.append(el("div", *(_picture(one, name) for one in others), class_="pictures"))
+        heading = el(below, "Pictures", class_="below", id=f"{name}-pictures")
+        shown = el("div", *(_picture(one, name) for one in others), class_="pictures")
+        parts += [_folded(heading, shown)] if folded else [heading, shown]
     if report.method:
         parts.append(_folded_list("How this was computed", report.method, below, f"{name}-method"))
     terms = [(term.name, term.text) for term in terms_in(tables)]
@@ -359,12 +373,11 @@ def _folded_list(title: str, pairs: Sequence[tuple[str, str]], heading: str, nam
     entries: list[Element] = []
     for term, text in pairs:
         entries += [el("dt", term), el("dd", *prose(text))]
-    return el(
-        "details",
-        el("summary", el(heading, title, class_="below", id=name)),
-        el("dl", *entries),
-        class_="method",
-    )
+    return _folded(el(heading, title, class_="below", id=name), el("dl", *entries))
+
+
+def _folded(heading: Element, content: Element) -> Element:
+    return el("details", el("summary", heading), content, class_="method")
 
 
 def el(tag: str, *children: ET.Element | str, **attributes: str | None) -> ET.Element:
