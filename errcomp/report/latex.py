@@ -17,11 +17,12 @@ from errcomp.report.text import WIDTH, fitting
 _FLOAT_ROWS = 40
 #: Lines of small print that fit on a page; if there are more, the notes follow the float as text.
 _PAGE = 56
-#: Characters of a row that fit on a line of a paper, by font size.
-_SIZES = ((64, ""), (76, r"\small"), (None, r"\footnotesize"))
+#: Characters of a row that fit on a line of a paper, by font size; the widest also have less space
+#: between columns.
+_SIZES = ((64, ""), (76, r"\small"), (None, r"\footnotesize\setlength{\tabcolsep}{4pt}"))
 _SMALL_FROM = 10
-#: Characters after which a header wraps, and above which a text column gets a fixed width.
-_HEADER, _TEXT = 14, 24
+#: Characters after which a header wraps, and the least width of a text column that is too wide.
+_HEADER, _TEXT = 14, 12
 #: The space between two columns, in characters.
 _GAP = 3
 _LABEL = 48
@@ -214,7 +215,11 @@ class _Grid:
             width if block else max([width, *map(len, texts)])
             for width, block, texts in zip(natural, drawn, cells, strict=True)
         ]
-        widths = _shared_widths(natural, [block is None for block in drawn])
+        least = [
+            width if block else min(width, max(_TEXT, *map(_longest_word, [column.header, *texts])))
+            for width, block, column, texts in zip(natural, drawn, columns, cells, strict=True)
+        ]
+        widths = _shared_widths(natural, least)
         total = sum(widths) + _GAP * len(widths)
         done = [
             block or _text(column.header, texts, share / total if share < wanted else None)
@@ -272,18 +277,20 @@ class _Drawn:
     width: int
 
 
-def _shared_widths(natural: Sequence[int], text: Sequence[bool]) -> list[int]:
-    """Return the widths of columns; too wide text columns share the remaining width equally."""
-    room = WIDTH - _GAP * len(natural)
-    if sum(natural) <= room:
-        return list(natural)
-    long = [i for i, wide in enumerate(natural) if text[i] and wide > _TEXT]
-    room -= sum(wide for i, wide in enumerate(natural) if i not in long)
-    widths = list(natural)
-    for rank, i in enumerate(sorted(long, key=lambda i: natural[i])):
-        widths[i] = min(natural[i], max(room // (len(long) - rank), _TEXT))
-        room -= widths[i]
+def _shared_widths(natural: Sequence[int], least: Sequence[int]) -> list[int]:
+    """Return the widths of columns: none below its least, and the rest of a line shared equally."""
+    spare = max(WIDTH - _GAP * len(natural) - sum(least), 0)
+    widths = list(least)
+    wanted = sorted((n - some, i) for i, (n, some) in enumerate(zip(natural, least, strict=True)))
+    for rank, (more, i) in enumerate(wanted):
+        share = min(more, spare // (len(wanted) - rank))
+        widths[i] += share
+        spare -= share
     return widths
+
+
+def _longest_word(text: str) -> int:
+    return max(map(len, text.split()), default=0)
 
 
 def _text(header: str, texts: Sequence[str], share: float | None) -> _Drawn:

@@ -171,7 +171,7 @@ def test_a_wide_table_is_smaller_and_continues_with_its_keys() -> None:
     assert all(rows[1][0] == "a" for _, rows in grids)
     assert sum(len(spec.split()) - 1 for spec, _ in grids) == 10
     assert (made.count(r"\caption"), made.count(r"\par\medskip")) == (1, 2)
-    assert "\n\\footnotesize\n" in made
+    assert "\n\\footnotesize\\setlength{\\tabcolsep}{4pt}\n" in made
     assert "table*" in made.splitlines()[1]
 
 

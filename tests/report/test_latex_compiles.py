@@ -57,6 +57,9 @@ def compiled(tmp_path: Path) -> Callable[[str], str]:
         ("audit", "own table"),
         ("metrics", "neusight", "--by", "device"),
         ("propagate", "--run", "H100/gpt3_27/inference/2048/2"),
+        ("halflife", "show", "ort"),
+        ("claims", "list"),
+        ("datasets", "list"),
     ],
     ids=" ".join,
 )
@@ -68,21 +71,6 @@ def test_the_table_of_a_result_fits_a_page(
     assert ran.code == 0, ran.err
     wide = [float(width) for width in OVERFULL.findall(compiled(ran.out))]
     assert max(wide, default=0.0) < 12, "a table is wider than the page"
-
-
-@pytest.mark.parametrize(
-    "argv",
-    [
-        ("halflife", "show", "ort"),
-        ("claims", "list"),
-        ("datasets", "list"),
-    ],
-    ids=" ".join,
-)
-def test_other_tables_compile(
-    argv: tuple[str, ...], compiled: Callable[[str], str], run: Any
-) -> None:
-    compiled(run(*argv, "--format", "tex").out)
 
 
 def test_any_name_in_a_table_compiles(compiled: Callable[[str], str]) -> None:
