@@ -152,18 +152,24 @@ def test_shifts_put_the_largest_first_and_fill_those_that_grew() -> None:
         shifts(checked([math.nan], []))
 
 
-def test_predictions_put_the_widest_band_first() -> None:
-    found = SimpleNamespace(
-        run=np.array(["a", "b"]),
-        predicted=np.array([10.0, 20.0]),
-        calibrated=np.array([True, False]),
-        estimator="linear",
-        unit="ms",
-        band=lambda _: (np.array([9.0, 10.0]), np.array([11.0, 40.0])),
-    )
-    ax = predictions(found)  # type: ignore[arg-type]
+def test_predictions_stand_in_the_order_of_their_times_with_the_sums_as_ticks() -> None:
+    ax = predictions(predicted_runs(["a", "b"], "ms", [10.0, 20.0], [8.0, 22.0]))
     assert [label.get_text() for label in ax.get_yticklabels()] == ["b", "a"]
-    assert "20 ms [10, 40]" in texts(ax)
+    assert "20 ms [16, 26]" in texts(ax)
+    (ticks,) = [line for line in ax.lines if line.get_marker() == "|"]
+    assert ticks.get_xydata().tolist() == [[22.0, 0.0], [8.0, 1.0]]
+    assert ax.get_xlim()[0] == 0.0
+    assert ax.get_xscale() == "linear"
+
+
+def test_times_of_different_size_have_a_logarithmic_axis() -> None:
+    ax = predictions(predicted_runs(["a", "b"], "ms", [10.0, 31.0], [8.0, 200.0]))
+    assert ax.get_xscale() == "log"
+    left, right = ax.get_xlim()
+    assert 0 < left < 8.0
+    assert 200.0 < right < 400.0
+    alike = predictions(predicted_runs(["a", "b"], "ms", [10.0, 30.0], [8.0, 20.0]))
+    assert alike.get_xscale() == "linear"
 
 
 def test_matches_mark_what_chance_does_not_explain() -> None:
@@ -206,11 +212,17 @@ def test_cells_stack_to_the_number_of_each_table(fits, readable) -> None:
 # What holds for all ------------------------------------------------------------------------------
 
 
-def predicted_runs(names: list[str], unit: str | None = "ms") -> Any:
-    times = np.geomspace(1e-3, 1e6, len(names))
+def predicted_runs(
+    names: list[str],
+    unit: str | None = "ms",
+    predicted: list[float] | None = None,
+    total: list[float] | None = None,
+) -> Any:
+    times = np.geomspace(1e-3, 1e6, len(names)) if predicted is None else np.array(predicted)
     return SimpleNamespace(
         run=np.array(names),
         predicted=times,
+        total=0.9 * times if total is None else np.array(total),
         calibrated=np.arange(len(names)) % 3 > 0,
         estimator="linear",
         unit=unit,

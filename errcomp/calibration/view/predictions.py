@@ -55,7 +55,9 @@ def predictions_view(
         title=tables[0].title,
         line=_line(found),
         tables=tables,
-        figures=[Figure("figure", "The 90 % band of each run around its prediction.", draw)],
+        figures=[
+            Figure("figure", "Predicted times with 90 % bands; sums of kernels (ticks).", draw)
+        ],
         draw=draw,
     )
 
@@ -63,7 +65,7 @@ def predictions_view(
 def _line(result: Predictions) -> list[str]:
     unit = f" {result.unit}" if result.unit else ""
     if len(result) != 1:
-        return [result.estimator, f"n={len(result)} runs"]
+        return [result.estimator, f"n={len(result):,} runs"]
     low, high = (format_number(float(end[0])) for end in result.band(SHOWN))
     predicted = format_number(float(result.predicted[0]))
     return [f"{predicted}{unit}", f"{100 * SHOWN:g} % band {low} … {high}", "n=1 run"]
@@ -209,9 +211,10 @@ def _warning_notes(result: Predictions) -> list[Note]:
 
 
 def predictions(found: Predictions, ax: Axes | None = None) -> Axes:
-    """Draw the 90 % band of each run around its prediction, the widest first.
+    """Draw the predicted time of each run with its 90 % band, the longest first.
 
-    Hollow rows have an uncalibrated band.
+    Ticks are the uncorrected sums of kernels; hollow rows have an uncalibrated band. The axis is
+    logarithmic where the times differ more than threefold.
 
     Parameters
     ----------
@@ -231,28 +234,28 @@ def predictions(found: Predictions, ax: Axes | None = None) -> Axes:
     from errcomp.report.drawing.forest import Row, forest
 
     low, high = found.band(SHOWN)
-    below, above = 100 * (low / found.predicted - 1), 100 * (high / found.predicted - 1)
-    order = np.argsort(-(above - below), kind="stable")
+    order = [int(i) for i in np.argsort(-found.predicted, kind="stable")]
     unit = f" {found.unit}" if found.unit else ""
-    unitless = "" if found.unit else ", times without a unit"
     rows = [
         Row(
             str(found.run[i]),
-            0.0,
-            float(below[i]),
-            float(above[i]),
+            float(found.predicted[i]),
+            float(low[i]),
+            float(high[i]),
             f"{format_number(float(found.predicted[i]))}{unit} [{format_number(float(low[i]))}, "
             f"{format_number(float(high[i]))}]",
             strong=bool(found.calibrated[i]),
         )
-        for i in map(int, order)
+        for i in order
     ]
+    shortest, longest = found.predicted.min(), found.predicted.max()
     return forest(
         ax,
         rows,
         title=f"Predicted times, n={count(len(rows), 'run')}",
-        notes=[f"by {found.estimator}{unitless}; {100 * SHOWN:g} % band; hollow: not calibrated"],
-        x="band around the prediction (%)",
+        notes=[f"by {found.estimator}; {100 * SHOWN:g} % band; hollow: not calibrated"],
+        x=f"predicted time ({found.unit or 'without a unit'})",
         beside="predicted",
-        reference=(0.0, "predicted"),
+        ticks=([float(found.total[i]) for i in order], "sum of kernels, uncorrected"),
+        log=bool(shortest > 0 and longest > 3 * shortest),
     )

@@ -16,6 +16,7 @@ from errcomp.report.drawing.hover import tell
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.lines import Line2D
 
 
 #: Largest number of rows drawn; a note states the number of others.
@@ -66,6 +67,7 @@ def forest(
     x: str,
     beside: str,
     reference: tuple[float, str] | None = None,
+    ticks: tuple[Sequence[float], str] | None = None,
     log: bool = False,
 ) -> Axes:
     """Draw rows of values with intervals; an interval beyond the axis ends in an arrow.
@@ -83,6 +85,8 @@ def forest(
         Heading of the texts.
     reference : (float, str), optional
         Position and label of a reference line.
+    ticks : (sequence of float, str), optional
+        A second value of each row and the label of all, drawn as a tick.
     log : bool
         Draw on a logarithmic axis; values must be positive.
     """
@@ -94,12 +98,12 @@ def forest(
         axes.label_rows(ax, [r.name for r in shown], [r.n or 0 for r in shown], above=0.6)
     else:
         _style.names_on_y(ax, [row.name for row in shown], above=0.6)
-    _limits(ax, shown, reference, log)
+    _limits(ax, shown, reference, ticks[0] if ticks else (), log)
     left, right = ax.get_xlim()
     for y, row in enumerate(shown):
         _row(ax, y, row, left, right)
     axes.columns_beside(ax, [(beside, [r.text for r in shown], [_style.INK] * len(shown))])
-    room = _reference(ax, reference)
+    room = _keys(ax, reference, ticks, len(shown))
     ax.grid(axis="x", color=_style.GRID)
     _style.name_axes(ax, x=x)
     _style.heading(ax, title, notes, room=room)
@@ -111,9 +115,15 @@ def forest(
     return ax
 
 
-def _limits(ax: Axes, rows: Sequence[Row], reference: tuple[float, str] | None, log: bool) -> None:
-    """Set limits that include the values and the reference, and intervals within limits."""
-    core = [row.value for row in rows if math.isfinite(row.value)]
+def _limits(
+    ax: Axes,
+    rows: Sequence[Row],
+    reference: tuple[float, str] | None,
+    ticks: Sequence[float],
+    log: bool,
+) -> None:
+    """Set limits that include values, ticks and the reference, and intervals within limits."""
+    core = [v for v in (*(row.value for row in rows), *ticks[: len(rows)]) if math.isfinite(v)]
     core += [reference[0]] if reference else []
     ends = [e for r in rows for e in (r.low, r.high) if e is not None and math.isfinite(e)]
     if log:
@@ -154,9 +164,19 @@ def _row(ax: Axes, y: int, row: Row, left: float, right: float) -> None:
     ax.plot([row.value], [y], "o", color=colour, mfc=face, mew=1.3, ms=5.5, zorder=4)
 
 
-def _reference(ax: Axes, reference: tuple[float, str] | None) -> float:
-    if reference is None:
-        return 0.0
-    line = ax.axvline(reference[0], color=_style.INK, lw=1.0, ls=(0, (4, 2)), zorder=1)
-    line.set_label(reference[1])
-    return _style.keys(ax, [[line]])
+def _keys(
+    ax: Axes,
+    reference: tuple[float, str] | None,
+    ticks: tuple[Sequence[float], str] | None,
+    n: int,
+) -> float:
+    """Draw the reference line and the ticks of the first n rows, and name both above the axes."""
+    drawn: list[Line2D] = []
+    if reference is not None:
+        line = ax.axvline(reference[0], color=_style.INK, lw=1.0, ls=(0, (4, 2)), zorder=1)
+        line.set_label(reference[1])
+        drawn.append(line)
+    if ticks is not None:
+        drawn += ax.plot(ticks[0][:n], range(n), "|", color=_style.ORANGE, ms=11, mew=1.6,
+                         label=ticks[1], zorder=3)  # fmt: skip
+    return _style.keys(ax, [drawn]) if drawn else 0.0
