@@ -78,7 +78,7 @@ def _add_limit(parser: argparse.ArgumentParser) -> None:
 
 def run(argv: Sequence[str] | None) -> int:
     """Run one command and return its exit code."""
-    args = argparse.Namespace(exit_code=0, beside=[])
+    args = argparse.Namespace(exit_code=0, beside=[], instead=[])
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for as long as we run
@@ -95,19 +95,19 @@ def run(argv: Sequence[str] | None) -> int:
         except (ErrcompError, OSError) as error:
             signals.check()  # a library may make an error of the signal
             complain(str(error) if isinstance(error, ErrcompError) else _of_system(error))
-            if hasattr(args, "predicted"):
-                for line in _commands(error, sys.argv[1:] if argv is None else argv):
-                    tell(line)
+            typed = sys.argv[1:] if argv is None else argv
+            words = _without_sides(typed) if hasattr(args, "predicted") else args.instead
+            for line in _commands(error, words):
+                tell(line)
             return 2
         except BaseException:  # Polars has an error outside of Exception
             signals.check()
             raise
 
 
-def _commands(error: Exception, argv: Sequence[str]) -> Iterator[str]:
+def _commands(error: Exception, words: Sequence[str]) -> Iterator[str]:
     """Yield the commands to choose from, where an error leaves a choice of columns."""
-    choices = getattr(error, "choices", ())
-    words = _without_sides(argv)
+    choices = getattr(error, "choices", ()) if words else ()
     for predicted, measured in choices[:3]:
         named = ("--predicted", predicted, "--measured", measured)
         yield f"  {join(('errcomp', *words, *named))}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from itertools import product
 from typing import NamedTuple
 
@@ -179,7 +180,9 @@ def with_guess(
 def possible_columns(
     numeric: Mapping[str, bool], given: Mapping[str, str]
 ) -> tuple[tuple[str, str], ...]:
-    """Return pairs of columns that may be meant, where no name shows it: of numbers, in order.
+    """Return pairs of columns that may be meant, where no pair of names shows it, in their order.
+
+    A name that shows its side is only offered for that side.
 
     Parameters
     ----------
@@ -199,9 +202,14 @@ def possible_columns(
     (('a', 'b'), ('b', 'a'))
     >>> possible_columns({"a": True, "b": True}, {"measured": "a"})
     (('b', 'a'),)
+    >>> possible_columns({"latency": True, "estimate": True}, {})
+    (('estimate', 'latency'),)
     """
     numbers = [name for name, holds in numeric.items() if holds]
-    sides = {side: [given[side]] if given.get(side) in numeric else numbers for side in SIDES}
+    given = {side: name for side, name in given.items() if name in numeric}
+    with suppress(AmbiguousColumnsError):
+        given = guess(numeric, given).columns or given
+    sides = {side: [given[side]] if side in given else numbers for side in SIDES}
     pairs = [(p, m) for p, m in product(*sides.values()) if p != m]
     return tuple(pairs) if len(pairs) <= 2 else ()
 

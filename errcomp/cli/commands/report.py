@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from shlex import join
 from typing import TYPE_CHECKING, Any
 
 from errcomp.cli.input import load_pairs, pairs_at_hand
@@ -27,10 +28,8 @@ _OF_A_TABLE = (
     *("--predicted", "--measured", "--column", "--unit", "--zeros", "--missing"),
     *("--where", "--by"),
 )
-_ASK_AUDIT = (
-    "To set how a table is read, use `errcomp audit`, which also writes the page: errcomp audit "
-    f"TABLE --predicted COLUMN --measured COLUMN -o FILE{PAGE}"
-)
+_ASK_AUDIT = "To set how a table is read, use `errcomp audit`, which also writes the page:"
+_COLUMNS = "--predicted COLUMN --measured COLUMN -o"
 
 
 def build(parser: Parser) -> None:
@@ -62,7 +61,8 @@ def build(parser: Parser) -> None:
         default=Path(f"report{PAGE}"),
         help=f"the page to write (default: report{PAGE})",
     )
-    parser.elsewhere = dict.fromkeys(_OF_A_TABLE, _ASK_AUDIT)
+    ask = f"{_ASK_AUDIT} errcomp audit TABLE {_COLUMNS} FILE{PAGE}"
+    parser.elsewhere = dict.fromkeys(_OF_A_TABLE, ask)
     parser.set_defaults(run=run)
 
 
@@ -80,7 +80,7 @@ def run(args: argparse.Namespace) -> None:
     check_targets(args, results)
     _refuse_streams_read_twice(results)
     with progress("making the page"):
-        reports = [with_basis(_report(name), [name]) for name in results]
+        reports = [with_basis(_report(name, args), [name]) for name in results]
         write_page(args.output, reports, args.title)
     print(f"wrote {args.output}", file=sys.stderr)
 
@@ -100,8 +100,11 @@ def _refuse_streams_read_twice(names: Sequence[str]) -> None:
             )
 
 
-def _report(name: str) -> Report:
-    """Return the view of a document, or of the audit of a table."""
+def _report(name: str, args: argparse.Namespace) -> Report:
+    """Return the view of a document, or of the audit of a table.
+
+    Where an error leaves a choice of columns, `args.instead` is the command to complete.
+    """
     from errcomp.documents import is_document, view_of_file
 
     if _is_stream(Path(name)):
@@ -128,8 +131,10 @@ def _report(name: str) -> Report:
     except InputError as error:
         if not Path(name).is_file():
             raise
-        raise InputError(
-            f"{error} To set how a table is read, use `errcomp audit`, which also writes the page: "
-            f"errcomp audit {name} --predicted … -o FILE{PAGE}"
-        ) from error
+        args.instead = ["audit", name, "-o", str(args.output)]
+        ask = f"{error} {_ASK_AUDIT}"
+        if not getattr(error, "choices", ()):
+            ask = f"{ask} {join(['errcomp', 'audit', name])} {_COLUMNS} {args.output}"
+        error.args = (ask,)
+        raise
     return audit(pairs).view(*pairs_at_hand(pairs))

@@ -158,11 +158,27 @@ def test_each_result_names_its_own_input(run: Run, table: Path, tmp_path: Path) 
     assert "pairs.csv (SHA-256 " in second
 
 
-def test_a_table_with_names_of_its_own_is_sent_to_the_audit(run: Run, tmp_path: Path) -> None:
-    path = tmp_path / "odd.csv"
-    path.write_text("gpu,estimate,latency\nA,1,2\n")
+@pytest.mark.core
+def test_a_table_with_names_of_its_own_gets_the_command_that_reads_it(
+    run: Run, tmp_path: Path
+) -> None:
+    path, page = tmp_path / "odd.csv", tmp_path / "x.html"
+    path.write_text("gpu,estimate,latency\nA,1,2\nB,2,3\n")
+    ran = run("report", path, "-o", page)
+    assert (ran.code, page.exists()) == (2, False)
+    command = ran.err.splitlines()[-1].strip()
+    assert command == f"errcomp audit {path} -o {page} --predicted estimate --measured latency"
+    assert ran.err.splitlines()[0].endswith("use `errcomp audit`, which also writes the page:")
+    again = run(*command.split()[1:])
+    assert (again.code, page.exists()) == (0, True)
+
+
+def test_without_a_column_to_choose_the_command_names_the_table(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "texts.csv"
+    path.write_text("gpu,note\nA,a\n")
     ran = run("report", path, "-o", tmp_path / "x.html")
-    assert (ran.code, f"errcomp audit {path} --predicted … -o FILE.html" in ran.err) == (2, True)
+    ending = f"errcomp audit {path} --predicted COLUMN --measured COLUMN -o {tmp_path / 'x.html'}\n"
+    assert (ran.code, ran.err.endswith(ending)) == (2, True)
     assert "errcomp audit" not in run("report", "none.csv", "-o", tmp_path / "x.html").err
 
 
