@@ -347,7 +347,7 @@ class Estimate(Document):
         return self.value
 
     def __str__(self) -> str:
-        return f"{self.format()}, n={self.n}"
+        return f"{self.format()}, n={self.n:,}"
 
     def __repr__(self) -> str:
         return f"Estimate({self.figure} {self})"

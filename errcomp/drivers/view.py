@@ -26,7 +26,7 @@ def drivers_view(result: DriversResult) -> Report:
     draw = partial(contrasts, result)
     return Report(
         title="Published statements about this error",
-        line=[count(len(result.contrasts), "contrast"), f"n={result.n}"],
+        line=[count(len(result.contrasts), "contrast"), f"n={result.n:,}"],
         tables=[_statements(result), _contrasts(result), *map(_regression, result.regressions)],
         figures=[Figure("figure", caption, draw)],
         draw=draw,

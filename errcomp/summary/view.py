@@ -56,7 +56,7 @@ def summary_view(summary: Summary) -> Report:
     caption = "The first metric of each group, with its interval."
     return Report(
         title=title,
-        line=[*first, *groups, f"n={sum(row.n for row in summary.rows)}"],
+        line=[*first, *groups, f"n={sum(row.n for row in summary.rows):,}"],
         tables=[table],
         figures=[Figure("figure", caption, draw)],
         draw=draw,

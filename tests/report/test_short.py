@@ -39,7 +39,7 @@ def test_verdicts_are_counted_and_several_tools_have_no_figure_together() -> Non
     from errcomp.claims.registry import user_claim
 
     claimed = ec.audit(PAIRS, claims=[user_claim("1%")], cluster="none")
-    assert "1 overstated, n=12" in repr(claimed)
+    assert "1 maybe overstated, n=12" in repr(claimed)
     both = {name: [*column, *column] for name, column in PAIRS.items()}
     several = ec.audit({**both, "tool": ["x"] * 12 + ["y"] * 12}, by=["device"])
     assert repr(several) == "Audit(2 tools, n=24)"

@@ -108,7 +108,7 @@ def _line(result: Evaluation) -> list[str]:
         return ["nothing evaluated"]
     best = min(result.rows, key=lambda row: row.figures["mean_ape"].value)
     figure = best.figures["mean_ape"]
-    return [f"{best.split}", f"{best.estimator}: MAPE {figure.format()}", f"n={figure.n}"]
+    return [f"{best.split}", f"{best.estimator}: MAPE {figure.format()}", f"n={figure.n:,}"]
 
 
 def _draw_figure(

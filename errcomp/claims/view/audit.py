@@ -114,12 +114,13 @@ def audit_view(audit: Audit, pairs: Pairs | None = None) -> Report:
 def _line(audit: Audit) -> list[str]:
     # Without grouping keys, the only row is all pairs, as in `overall`.
     rows = [*(row for row in audit.rows if row.key), *audit.by_tool]
-    words = Counter(row.verdict.word for row in rows)
+    words = Counter(row.verdict.shown for row in rows)
     judged = [f"{n} {word}" for word, n in words.items() if word != "no claim"]
     if len(audit.by_tool) != 1:
-        return [count(len(audit.by_tool), "tool"), *judged, f"n={sum(r.n for r in audit.by_tool)}"]
+        n = sum(row.n for row in audit.by_tool)
+        return [count(len(audit.by_tool), "tool"), *judged, f"n={n:,}"]
     (row,) = audit.by_tool
-    return [f"MAPE {row.figures['mape'].format()}", *judged, f"n={row.n}"]
+    return [f"MAPE {row.figures['mape'].format()}", *judged, f"n={row.n:,}"]
 
 
 def _groups(audit: Audit) -> Table:

@@ -38,7 +38,10 @@ def replication_view(result: Replication) -> Report:
     draw = partial(cells, result)
     return Report(
         title=tables[0].title,
-        line=[*(f"{n} {status}" for status, n in statuses.items()), f"n={len(result.cells)} cells"],
+        line=[
+            *(f"{n} {status}" for status, n in statuses.items()),
+            f"n={len(result.cells):,} cells",
+        ],
         tables=tables,
         figures=[Figure("figure", "How many printed cells of each table are reproduced.", draw)],
         draw=draw,

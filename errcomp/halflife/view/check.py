@@ -57,7 +57,7 @@ def check_view(check: ValidationCheck) -> Report:
         tables.append(_recalibrated(check.recalibration))
     return Report(
         title=f"Is the model still valid at {result.version}?",
-        line=[_shown(result.outcome), f"n={len(result.names)} series"],
+        line=[_shown(result.outcome), f"n={len(result.names):,} series"],
         verdicts=[
             Verdict(
                 _shown(result.outcome).capitalize(),

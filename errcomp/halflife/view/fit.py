@@ -91,7 +91,7 @@ def _line(half_lives: HalfLives) -> list[str]:
         method = "expiry" if group.panel.n_series == 1 else "trajectory"
         clock = half_lives.clocks[0]
         first = [f"half-life in {clock} {written(group.estimate(method, clock))}"]
-    return [*first, f"n={sum(group.panel.n_series for group in half_lives.groups)} series"]
+    return [*first, f"n={sum(group.panel.n_series for group in half_lives.groups):,} series"]
 
 
 def _drawn(half_lives: HalfLives, figure: str | None = None, ax: Axes | None = None) -> Axes:

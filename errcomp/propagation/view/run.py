@@ -114,7 +114,7 @@ def _errors(model: ErrorModel) -> str:
 
 def _line(result: Propagation) -> list[str]:
     if len(result.runs) != 1:
-        return [", ".join(result.assumptions), f"n={len(result.runs)} runs"]
+        return [", ".join(result.assumptions), f"n={len(result.runs):,} runs"]
     outcome, unit = result.of(), f" {result.unit}" if result.unit else ""
     band = outcome.band(_SHOWN)
     low, high = format_number(band.low), format_number(band.high)

@@ -84,7 +84,7 @@ def validation_view(result: Validation) -> Report:
 def _line(result: Validation) -> list[str]:
     row = next((row for row in result.rows if row.level == _SHOWN), result.rows[0])
     holds = f"{100 * row.level:g} % band contains {100 * row.coverage:.0f} %"
-    return [f"{row.assumption}: {holds}", f"n={row.n}"]
+    return [f"{row.assumption}: {holds}", f"n={row.n:,}"]
 
 
 def _of_assumption(row: ValidationRow) -> Verdict:
