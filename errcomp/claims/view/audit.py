@@ -66,7 +66,6 @@ _TONES: Mapping[str, Tone] = {
     "no claim": "plain",
 }
 _NUMBERS = re.compile(r"\d+(?:\.\d+)?")
-_ALONE = " (not significant after correcting for the number of claims)"
 #: Rows that are named beside a method.
 _NAMED = 3
 #: Metrics in a table of their own.
@@ -209,7 +208,7 @@ def _written_caveats(row: AuditRow) -> Cell:
             if averages
             else ""
         )
-        more.insert(0, Advice(_capitalised(row.verdict), f"{row.verdict.reason}{also}"))
+        more.insert(0, Advice(_head(row.verdict), f"{row.verdict.reason}{also}"))
     n = len(row.caveats)
     about = f"{n} caveat{'' if n == 1 else 's'}"
     if row.verdict.claim is not None:
@@ -459,7 +458,7 @@ def claimed_by(verdict: Judged) -> str:
 
 
 def _verdicts(audit: Audit) -> list[Verdict]:
-    verdicts = [Verdict(_capitalised(v), f"— {_claim(v)}", _tone(v)) for v in audit.claims]
+    verdicts = [Verdict(_head(v), f"— {_claim(v)}", _tone(v)) for v in audit.claims]
     verdicts += [_of_overall(row) for row in audit.by_tool if row.verdict.claim is None]
     claims = [verdict.claim for verdict in audit.claims]
     verdicts += [
@@ -471,7 +470,7 @@ def _verdicts(audit: Audit) -> list[Verdict]:
     for word in dict.fromkeys(row.verdict.shown for row in judged):
         rows = [row for row in judged if row.verdict.shown == word]
         first = rows[0].verdict
-        verdicts.append(Verdict(_capitalised(first), _of_groups(rows, len(judged)), _tone(first)))
+        verdicts.append(Verdict(_head(first), _of_groups(rows, len(judged)), _tone(first)))
     return verdicts
 
 
@@ -479,14 +478,13 @@ def _tone(verdict: Judged) -> Tone:
     return _TONES[verdict.word] if verdict.together == verdict.word else "doubt"
 
 
-def _capitalised(verdict: Judged) -> str:
-    alone = "" if verdict.together == verdict.word else _ALONE
-    return f"{verdict.word.capitalize()}{alone}"
+def _head(verdict: Judged) -> str:
+    return verdict.shown.capitalize()
 
 
 def _of_overall(row: AuditRow) -> Verdict:
     if row.verdict.claim is not None:
-        return Verdict(_capitalised(row.verdict), f"— {_claim(row.verdict)}", _tone(row.verdict))
+        return Verdict(_head(row.verdict), f"— {_claim(row.verdict)}", _tone(row.verdict))
     whose = f" of {row.tool}" if row.tool else ""
     return Verdict(
         f"MAPE {row.figures['mape'].format()}",
