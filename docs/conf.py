@@ -59,6 +59,7 @@ public_modules = (
     "errcomp.claims.registry",
     "errcomp.claims.verdict",
     "errcomp.claims.search",
+    "errcomp.claims.forensics",
     "errcomp.claims.replicate",
     "errcomp.caveats",
     "errcomp.drivers",

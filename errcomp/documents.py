@@ -40,6 +40,7 @@ CLASSES = {
     "half-life-forecast": "errcomp.halflife.forecast.results.HalfLifeForecast",
     "half-life-check": "errcomp.halflife.gate.checking.ValidationCheck",
     "search": "errcomp.claims.search.SearchResult",
+    "forensics": "errcomp.claims.forensics.Forensics",
     "metrics": "errcomp.summary.Summary",
     "drivers": "errcomp.drivers.results.DriversResult",
     "replication": "errcomp.claims.replicate.judging.Replication",

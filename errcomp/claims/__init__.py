@@ -14,6 +14,7 @@ _LAZY = {
     "claims": "errcomp.claims.registry",
     "claims_of": "errcomp.claims.registry",
     "find": "errcomp.claims.registry",
+    "forensics": "errcomp.claims.forensics",
     "parse_printed": "errcomp.claims.printed",
     "replicate_survey": "errcomp.claims.replicate",
     "search_claim": "errcomp.claims.search",

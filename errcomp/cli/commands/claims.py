@@ -26,15 +26,16 @@ EXAMPLES = {
         "errcomp claims search neusight --value neusight=8.9% --where vendor=NVIDIA",
         "errcomp claims search neusight --value neusight=2.3% --value habitat=121.4%",
     ),
+    "claims forensics": ("errcomp claims forensics printed.csv",),
 }
 
 
 def build(parser: Parser) -> None:
-    """Add ``claims list|show|search``."""
+    """Add ``claims list|show|search|forensics``."""
     parser.description = (
         "What tools claim about their own accuracy: each figure with its metric, aggregation, "
         "level, reference, subset and source. `search` finds the subset of a table that "
-        "reproduces a figure."
+        "reproduces a figure; `forensics` checks printed figures that come without a table."
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
@@ -85,6 +86,26 @@ def build(parser: Parser) -> None:
     search.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
     add_output_arguments(search)
     search.set_defaults(run=_search)
+
+    forensics = actions.add_parser(
+        "forensics",
+        help="check printed figures that come without data: can they all be true?",
+        description="Check the figures that a paper prints without data: can one set of errors "
+        "have all of them? Each row of FILE is a figure: quantity (mean, median, max, share "
+        "within 10%, p90, bias, …), value as printed, and as far as printed n, part (a subset or "
+        "a case) and group (a table). The answer is possible, impossible (with a proof to follow "
+        "by hand), or possible only if something else holds. Rounding never makes figures "
+        "impossible.",
+    )
+    forensics.add_argument("file", metavar="FILE", help="CSV, Excel, Parquet or JSON of figures")
+    forensics.add_argument(
+        "--fail-on",
+        choices=("impossible",),
+        metavar="WHAT",
+        help="exit with code 1 if a finding is: impossible",
+    )
+    add_output_arguments(forensics)
+    forensics.set_defaults(run=_forensics)
 
 
 def _list(args: argparse.Namespace) -> None:
@@ -179,3 +200,12 @@ def _search(args: argparse.Namespace) -> None:
             progress=report,
         )
     emit(args, result, result.view(), inputs=[args.table])
+
+
+def _forensics(args: argparse.Namespace) -> None:
+    from errcomp.claims.forensics import forensics
+
+    check_targets(args, [args.file])
+    result = forensics(args.file)
+    emit(args, result, result.view(), inputs=[args.file])
+    args.exit_code = 1 if args.fail_on and result.impossible else 0

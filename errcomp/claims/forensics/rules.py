@@ -1,0 +1,337 @@
+"""What the figures of one set of n relative errors must satisfy, and a proof where they do not.
+
+All errors are absolute relative errors, at least 0. A figure stands for every number that is
+printed like it, so that rounding never makes a table impossible.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from errcomp.claims.forensics.order import Block, Bound, clash, highest, lowest
+from errcomp.claims.forensics.reading import Figure
+from errcomp.results import format_number
+
+__all__ = ["Conflict", "conflicts", "least_n"]
+
+Ends = Callable[[Figure], tuple[float, float]]
+#: Sizes that are tried where n is not stated.
+_MOST = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Figures that exclude each other, and why, in sentences that can be followed by hand.
+
+    The others allow the first figure from ``low`` to ``high``, where that is an interval.
+    """
+
+    figures: tuple[Figure, ...]
+    proof: str
+    low: float = -math.inf
+    high: float = math.inf
+
+
+def conflicts(figures: Sequence[Figure], n: int | None, *, cut: bool = False) -> list[Conflict]:
+    """Return what is impossible about the figures of one set of errors.
+
+    Parameters
+    ----------
+    figures : sequence of Figure
+    n : int or None
+        Number of errors; None: what is impossible for every number.
+    cut : bool
+        Whether digits were cut off instead of rounded.
+
+    Returns
+    -------
+    list of Conflict
+    """
+    ends: Ends = (lambda figure: figure.cut) if cut else (lambda figure: (figure.low, figure.high))
+    found = list(_shares(figures, n, ends))
+    if not found:
+        found += _ordered(figures, n, ends)
+    found += _pairs(figures, n, ends)
+    return found
+
+
+def least_n(figures: Sequence[Figure]) -> int | None:
+    """Return the smallest number of errors for which the figures are possible, if one is found."""
+    return next((n for n in range(1, _MOST + 1) if not conflicts(figures, n)), None)
+
+
+def _shares(figures: Sequence[Figure], n: int | None, ends: Ends) -> Iterator[Conflict]:
+    """Yield the shares that no whole number of n cases gives."""
+    for figure in figures:
+        if figure.quantity == "share" and n is not None:
+            low, high = _counts(figure, n, ends)
+            if low > high:
+                below, above = high, high + 1
+                yield Conflict(
+                    (figure,),
+                    f"A share of {n} cases is k / {n}. {below} of {n} are {percent(below / n, 4)}, "
+                    f"{above} of {n} are {percent(above / n, 4)}; none is printed as "
+                    f"{figure.text}.",
+                )
+
+
+def _counts(figure: Figure, n: int, ends: Ends) -> tuple[int, int]:
+    """Return the smallest and largest k for which k / n is printed like this share."""
+    low, high = ends(figure)
+    return math.ceil(n * low - 1e-9 * n), math.floor(n * high + 1e-9 * n)
+
+
+def bounds_of(figures: Sequence[Figure], n: int | None, ends: Ends) -> list[Bound]:
+    """Return what the figures say about the values of the ordered set."""
+    size = 1.0 if n is None else float(n)
+    found: list[Bound] = []
+    for i, figure in enumerate(figures):
+        low, high = ends(figure)
+        if figure.quantity == "max":
+            found.append(Bound(True, size, high, i))
+            if n is not None:
+                found.append(Bound(False, n - 1, low, i))
+        elif figure.quantity == "min":
+            found.append(Bound(False, 0, low, i))
+            if n is not None:
+                found.append(Bound(True, 1, high, i))
+        elif figure.quantity == "median":
+            # Of an even number, the median is any number between the two in the middle.
+            at = (0.5, 0.5) if n is None else ((n + 1) // 2, n // 2)
+            found += [Bound(True, at[0], high, i), Bound(False, at[1], low, i)]
+        elif figure.quantity == "quantile" and n is not None:
+            # Wide enough for every usual definition of a quantile.
+            first = max(1, math.floor(n * figure.at))
+            last = min(n, math.ceil(n * figure.at) + 1)
+            found += [Bound(True, first, high, i), Bound(False, last - 1, low, i)]
+        elif figure.quantity == "share":
+            k = (low, high) if n is None else _counts(figure, n, ends)
+            if k[0] > 0:
+                found.append(Bound(True, k[0], figure.at, i))
+            if k[1] < size:
+                found.append(Bound(False, k[1], figure.at, i))
+    return found
+
+
+def _ordered(figures: Sequence[Figure], n: int | None, ends: Ends) -> Iterator[Conflict]:
+    """Yield what the order of the errors excludes, then what their sum excludes."""
+    bounds = bounds_of(figures, n, ends)
+    if pair := clash(bounds):
+        most, least = pair
+        proof = _of_clash(figures, n, pair)
+        upper, lower = figures[most.figure], figures[least.figure]
+        if upper.quantity == "share":
+            yield Conflict((lower, upper), proof, high=most.value)
+        else:
+            yield Conflict((upper, lower), proof, low=least.value)
+        return
+    means = [figure for figure in figures if figure.quantity == "mean"]
+    for mean in means:
+        if one := _of_sum(figures, n, ends, mean):
+            yield one
+    for quantity, power in (("rms", 2.0), ("geomean", 0.0)):
+        for figure in figures:
+            if figure.quantity == quantity and (one := _of_power(bounds, figures, n, ends, figure,
+                                                                power)):  # fmt: skip
+                yield one
+
+
+def _of_clash(figures: Sequence[Figure], n: int | None, pair: tuple[Bound, Bound]) -> str:
+    most, least = pair
+    if n is None:
+        smaller = f"at least {percent(most.position)} of the errors are at most"
+        larger = f"at least {percent(1 - least.position)} are at least"
+        both = "together more than all"
+    else:
+        smaller = f"{_ends_of(int(most.position), n, 'smallest')} at most"
+        larger = f"{_ends_of(n - int(least.position), n, 'largest')} at least"
+        both = "at least one error would be both"
+    return (
+        f"By {figures[most.figure]}, {smaller} {percent(most.value, 4)}; by "
+        f"{figures[least.figure]}, {larger} {percent(least.value, 4)}: {both}."
+    )
+
+
+def _ends_of(many: int, n: int, word: str) -> str:
+    if many == n:
+        return f"all {n} are"
+    return f"the {word} of {n} is" if many == 1 else f"the {many} {word} of {n} are"
+
+
+def _of_sum(figures: Sequence[Figure], n: int | None, ends: Ends, mean: Figure) -> Conflict | None:
+    """Compare a mean with the lowest and the highest set; name only the figures that it takes."""
+    others = [figure for figure in figures if figure.quantity != "mean"]
+    for upper in (False, True):
+        if not _excluded(others, n, ends, mean, upper):
+            continue
+        needed = list(others)
+        for figure in others:
+            fewer = [one for one in needed if one is not figure]
+            if _excluded(fewer, n, ends, mean, upper):
+                needed = fewer
+        bounds = bounds_of(needed, n, ends)
+        size = 1 if n is None else n
+        blocks = (highest if upper else lowest)(bounds, size)
+        total = sum(block.size * block.value for block in blocks) / size
+        at = "most" if upper else "least"
+        told = _in_words(blocks, needed, n, upper)
+        proof = f"{told}. Their mean is at {at} {percent(total, 4)}, not {mean.text}."
+        ends_of = {"high": total} if upper else {"low": total}
+        return Conflict((mean, *needed), proof, **ends_of)
+    return None
+
+
+def _excluded(
+    others: Sequence[Figure], n: int | None, ends: Ends, mean: Figure, upper: bool
+) -> bool:
+    size = 1 if n is None else n
+    bounds = bounds_of(others, n, ends)
+    low, high = ends(mean)
+    if upper:
+        most = sum(block.size * block.value for block in highest(bounds, size)) / size
+        return most < low - _slack(low)
+    least = sum(block.size * block.value for block in lowest(bounds, size)) / size
+    return least > high + _slack(high)
+
+
+def _in_words(
+    blocks: Sequence[Block], figures: Sequence[Figure], n: int | None, upper: bool
+) -> str:
+    """Describe the lowest or the highest set: how many errors are at least or at most how large."""
+    told = []
+    for block in reversed(blocks):
+        if block.figure is None:
+            continue
+        many = percent(block.size) if n is None else f"{int(block.size)} of {n}"
+        told.append(
+            f"{many} {'are' if n is None or block.size > 1 else 'is'} at "
+            f"{'most' if upper else 'least'} {percent(block.value, 4)} ({figures[block.figure]})"
+        )
+    rest = "" if upper or all(b.figure is not None for b in blocks) else ", the others at least 0"
+    return f"Of the errors, {', '.join(told)}{rest}" if told else "No error is below 0"
+
+
+def _of_power(
+    bounds: Sequence[Bound],
+    figures: Sequence[Figure],
+    n: int | None,
+    ends: Ends,
+    figure: Figure,
+    power: float,
+) -> Conflict | None:
+    """Compare a root mean square (power 2) or geometric mean (0) with the extreme sets."""
+    size = 1 if n is None else n
+    low, high = ends(figure)
+    for upper, blocks in ((False, lowest(bounds, size)), (True, highest(bounds, size))):
+        value = _power_mean(blocks, size, power)
+        wrong = value < low - _slack(low) if upper else value > high + _slack(high)
+        if wrong:
+            proof = (
+                f"{_in_words(blocks, figures, n, upper)}. The {figure.name} is at "
+                f"{'most' if upper else 'least'} {percent(value, 4)}, not {figure.text}."
+            )
+            used = [block.figure for block in blocks if block.figure is not None]
+            ends_of = {"high": value} if upper else {"low": value}
+            return Conflict((figure, *_named(figures, used)), proof, **ends_of)
+    return None
+
+
+def _power_mean(blocks: Sequence[Block], size: float, power: float) -> float:
+    if any(math.isinf(block.value) for block in blocks):
+        return math.inf
+    if power:
+        total = math.fsum(block.size * block.value**power for block in blocks)
+        return float((total / size) ** (1 / power))
+    if any(block.value <= 0 for block in blocks):
+        return 0.0
+    return math.exp(math.fsum(block.size * math.log(block.value) for block in blocks) / size)
+
+
+def _pairs(figures: Sequence[Figure], n: int | None, ends: Ends) -> Iterator[Conflict]:
+    """Yield inequalities between two or three figures that no bound of single errors shows."""
+    by = {figure.quantity: figure for figure in reversed(figures)}
+    for small, large, why in _INEQUALITIES:
+        if small in by and large in by:
+            low, high = ends(by[small])[0], ends(by[large])[1]
+            if low > high + _slack(high):
+                told = f"{why}; {by[small].text} exceeds {by[large].text}."
+                yield Conflict((by[small], by[large]), told, high=high)
+    if "bias" in by:
+        yield from _of_bias(by["bias"], by, ends)
+    if "rms" in by and "mean" in by:
+        yield from _of_rms(by, n, ends)
+    spread = by.get("rms") or by.get("max")
+    if "sd" in by and spread is not None and n != 1:
+        factor = 1.0 if n is None else math.sqrt(n / (n - 1))
+        high = ends(spread)[1] * (math.sqrt(2) if n is None else factor)
+        if ends(by["sd"])[0] > high + _slack(high):
+            yield Conflict(
+                (by["sd"], spread),
+                f"The squared deviations from the mean sum to at most the sum of squares, so that "
+                f"the sd is at most {percent(high, 4)}, not {by['sd'].text}.",
+                high=high,
+            )
+
+
+#: The first is never larger than the second, in any set.
+_INEQUALITIES = (
+    ("geomean", "mean", "The geometric mean is at most the arithmetic mean"),
+    ("mean", "rms", "The root mean square is at least the mean"),
+)
+
+
+def _of_bias(bias: Figure, by: dict[str, Figure], ends: Ends) -> Iterator[Conflict]:
+    low, high = ends(bias)
+    nearest = max(low, -high, 0.0)  # the smallest |bias|
+    for name, what in (("mean", "mean error"), ("max", "largest error"), ("rms", "RMS")):
+        if name in by and nearest > ends(by[name])[1] + _slack(nearest):
+            yield Conflict(
+                (bias, by[name]),
+                f"The mean of signed errors is at most the {what} in size; {bias.text} exceeds "
+                f"{by[name].text}.",
+                -ends(by[name])[1],
+                ends(by[name])[1],
+            )
+            return
+    if "mean" in by and (under := (ends(by["mean"])[0] - high) / 2) > 1 + 1e-9:
+        yield Conflict(
+            (by["mean"], bias),
+            f"Underestimates alone have the mean (mean − bias) / 2 = {percent(under, 4)}; a "
+            "prediction that is not negative is at most 100 % below the measurement.",
+            high=2 + high,
+        )
+
+
+def _of_rms(by: dict[str, Figure], n: int | None, ends: Ends) -> Iterator[Conflict]:
+    rms, mean = by["rms"], by["mean"]
+    most = math.inf if n is None else ends(mean)[1] * math.sqrt(n)
+    used, why = [rms, mean], f"the mean × √{n}"
+    if "max" in by and (other := math.sqrt(ends(mean)[1] * ends(by["max"])[1])) < most:
+        most, used, why = other, [rms, mean, by["max"]], "√(mean × max)"
+    if ends(rms)[0] > most + _slack(most):
+        yield Conflict(
+            tuple(used),
+            f"The root mean square is at most {why}, here {percent(most, 4)}, not {rms.text}.",
+            high=most,
+        )
+
+
+def _named(figures: Sequence[Figure], indices: Sequence[int]) -> tuple[Figure, ...]:
+    return tuple(figures[i] for i in dict.fromkeys(indices))
+
+
+def percent(fraction: float, digits: int = 3) -> str:
+    """Write a fraction in per cent.
+
+    Examples
+    --------
+    >>> percent(0.83333, 4)
+    '83.33 %'
+    """
+    return f"{format_number(100 * fraction, digits)} %"
+
+
+def _slack(value: float) -> float:
+    return 1e-9 * max(abs(value), 1e-3) if math.isfinite(value) else 0.0

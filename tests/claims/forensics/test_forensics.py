@@ -1,0 +1,310 @@
+"""Can printed figures be true? What is impossible, under which condition, and bad input."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from errcomp import read_result
+from errcomp.claims.forensics import Finding, forensics
+from errcomp.errors import InputError
+
+
+def checked(*rows: tuple[Any, ...], names: str = "quantity value n") -> tuple[Finding, ...]:
+    """Check rows of the columns named; missing fields are empty."""
+    columns = names.split()
+    return forensics(
+        {name: [dict(zip(columns, row, strict=False)).get(name, "") for row in rows]
+         for name in columns}
+    ).rows  # fmt: skip
+
+
+def only(*rows: tuple[Any, ...], names: str = "quantity value n") -> Finding:
+    """Return the only finding that is not "possible"."""
+    (finding,) = [row for row in checked(*rows, names=names) if row.verdict != "possible"]
+    return finding
+
+
+@pytest.mark.parametrize(
+    ("rows", "proof"),
+    [
+        ([("share within 10%", "83.4%", 12)], "10 of 12 are 83.33 %, 11 of 12 are 91.67 %"),
+        ([("mean", "2.3%", 20), ("max", "50%", 20)], "1 of 20 is at least 49.5 % (max 50%)"),
+        ([("max", "2%", 5), ("mean", "4%", 5)], "Their mean is at most 2.5 %, not 4%."),
+        ([("min", "3%", 5), ("mean", "1%", 5)], "Their mean is at least 2.5 %, not 1%."),
+        ([("median", "9%", 9), ("mean", "4.0%", 9)], "5 of 9 are at least 8.5 % (median 9%)"),
+        ([("bias", "-7%", 9), ("MAPE", "5%", 9)], "-7% exceeds 5%"),
+        ([("geomean", "7%", 9), ("mean", "5%", 9)], "geometric mean is at most the arithmetic"),
+        ([("rms", "4.0%", 9), ("mean", "5.0%", 9)], "root mean square is at least the mean"),
+        ([("rms", "20%", 9), ("mean", "5%", 9)], "at most the mean × √9, here 16.5 %"),
+        ([("rms", "9%", 9), ("mean", "5.0%", 9), ("max", "11.0%", 9)], "√(mean × max)"),
+        ([("sd", "9%", 9), ("rms", "5%", 9)], "the sd is at most 5.834 %, not 9%"),
+        ([("median", "11%", 9), ("within 10%", "89%", 9)], "the 8 smallest of 9 are at most 10 %"),
+        ([("p90", "6%", 100), ("max", "4%", 100)], "at least one error would be both"),
+        ([("max", "8%", 9), ("within 10%", "89%", 9)], "the largest of 9 is at least 10 %"),
+        ([("rms", "5%", 100), ("max", "90%", 100)], "The rms is at least 8.95 %, not 5%."),
+        ([("mean", "5%"), ("median", "13.0%")], "50 % are at least 12.95 % (median 13.0%)"),
+        ([("mean", "120%", 9), ("bias", "-90%", 9)], "(mean − bias) / 2 = 104.5 %"),
+    ],
+)  # fmt: skip
+def test_figures_that_exclude_each_other(rows: list[tuple[Any, ...]], proof: str) -> None:
+    finding = only(*rows)
+    assert finding.verdict == "impossible"
+    assert proof in finding.proof
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("share within 10%", "83.3%", 12)],
+        [("share within 10%", "83%", 12)],
+        [("mean", "2.5%", 20), ("max", "50%", 20)],  # one error of 50 %, the others exact
+        [("max", "2%", 5), ("mean", "2%", 5), ("min", "2%", 5), ("rms", "2%", 5), ("sd", "0%", 5)],
+        [("median", "9%", 9), ("mean", "5%", 9)],
+        [("bias", "-5%", 9), ("MAPE", "5%", 9)],
+        [("median", "10%", 2), ("within 10%", "50%", 2), ("mean", "10%", 2)],
+        [("p90", "5%", 10), ("max", "50%", 10)],
+        [("mean", "~2%", 20), ("max", "50%", 20)],  # nobody says how near "about" is
+        [("mean", "<5%"), ("max", "5–10%")],
+        [("correlation", "0.99", 20), ("mean", "5%", 20)],
+    ],
+)
+def test_figures_that_can_be_true(rows: list[tuple[Any, ...]]) -> None:
+    assert {row.verdict for row in checked(*rows)} == {"possible"}
+
+
+def test_an_impossible_mean_names_only_what_excludes_it() -> None:
+    finding = only(
+        ("mean", "2.0%", 12), ("min", "0%", 12), ("median", "1%", 12), ("max", "50%", 12)
+    )
+    assert finding.figures == ("mean 2.0%", "max 50%")
+
+
+def test_three_figures_together_exclude_what_no_two_do() -> None:
+    rows = [("mean", "8.0%", 10), ("within 10%", "50%", 10), ("max", "60%", 10)]
+    for i in range(3):
+        assert {row.verdict for row in checked(*rows[:i], *rows[i + 1 :])} == {"possible"}
+    finding = only(*rows)
+    assert (finding.verdict, len(finding.figures)) == ("impossible", 3)
+    told = "1 of 10 is at least 59.5 % (max 60%), 4 of 10 are at least 10 % (within 10% 50%)"
+    assert told in finding.proof
+
+
+def test_without_n_the_least_n_is_the_condition() -> None:
+    finding = only(("mean", "5.0%"), ("max", "50%"))
+    assert (finding.verdict, finding.condition) == ("possible only if", "n is at least 10")
+    assert "With n = 9: " in finding.proof
+    finding = only(("share within 5%", "83.3%"))
+    assert finding.condition == "n is at least 6"
+
+
+def test_digits_cut_off_are_a_condition() -> None:
+    # 11 of 12 are 91.67 %, printed as 91.6 %.
+    finding = only(("share within 10%", "91.6%", 12))
+    assert finding.verdict == "possible only if"
+    assert finding.condition == "digits were cut off, not rounded"
+
+
+def test_a_low_correlation_with_small_errors_needs_measurements_that_vary_little() -> None:
+    finding = only(("r", "0.90"), ("max", "5%"))
+    assert finding.condition == "the sd of the measurements is at most 13 % of their mean"
+    # By hand: the sd of differences is at least √(1 - 0.905²) of that of the measurements.
+    assert pytest.approx(0.130, abs=5e-4) == 0.055 / (1 - 0.905**2 - 0.055**2) ** 0.5
+
+
+@pytest.mark.parametrize(
+    ("rows", "verdict", "told"),
+    [
+        ([("overall mean", "7.5%", 30), ("mean", "4%", 10), ("mean", "9%", 20)], "", ""),
+        ([("overall mean", "5.0%", 30), ("mean", "4%", 10), ("mean", "9%", 20)],
+         "impossible", "(10 × 4% + 20 × 9%) / 30 is between 6.833 % and 7.833 %"),
+        ([("overall mean", "6.5%", 30), ("mean", "4%", 10), ("mean", "9%", 20)],
+         "possible only if", "plain mean of the parts' figures"),
+        ([("overall mean", "5.0%", 31), ("mean", "4%", 10), ("mean", "9%", 20)],
+         "possible only if", "their n sum to 30, not 31"),
+        ([("mean", "5.0%", 30), ("mean", "4%", 10), ("mean", "9%", 20)], "impossible", "/ 30"),
+        ([("overall max", "5%", 30), ("max", "4%", 10), ("max", "9%", 20)],
+         "impossible", "The largest of the parts is 9%, not 5%."),
+        ([("overall median", "2%", 30), ("median", "4%", 10), ("median", "9%", 20)],
+         "impossible", "from 4% to 9%; 2% does not"),
+        ([("overall within 5%", "50%", 30), ("within 5%", "40%", 10), ("within 5%", "55%", 20)],
+         "", ""),
+        ([("overall within 5%", "60%", 30), ("within 5%", "40%", 10), ("within 5%", "55%", 20)],
+         "impossible", ""),
+    ],
+)  # fmt: skip
+def test_a_whole_agrees_with_its_parts(
+    rows: list[tuple[Any, ...]], verdict: str, told: str
+) -> None:
+    found = [row for row in checked(*rows) if row.verdict != "possible"]
+    assert [row.verdict for row in found] == [verdict] * bool(verdict)
+    assert all(told in row.condition + row.proof for row in found)
+
+
+def test_parts_without_their_n_bound_the_whole() -> None:
+    names = "quantity value part"
+    finding = only(("mean", "11%", "all"), ("mean", "4%", "A"), ("mean", "9%", "B"), names=names)
+    assert finding.verdict == "impossible"
+    inside = checked(("mean", "8%", "all"), ("mean", "4%", "A"), ("mean", "9%", "B"), names=names)
+    assert {row.verdict for row in inside} == {"possible"}
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict", "condition"),
+    [
+        ("10%", "possible", ""),
+        ("9.1%", "possible only if", "relative to the prediction"),
+        ("20%", "impossible", ""),
+    ],
+)
+def test_an_error_agrees_with_the_times_beside_it(error: str, verdict: str, condition: str) -> None:
+    rows = [("predicted", "110.0 ms"), ("measured", "100.0 ms"), ("error", error)]
+    (finding,) = checked(*rows)
+    assert finding.verdict == verdict
+    assert condition in finding.condition
+
+
+def test_a_speedup_agrees_with_the_times_beside_it() -> None:
+    times = [("baseline", "10.0"), ("time", "4.0")]
+    assert checked(*times, ("speedup", "2.5x"))[0].verdict == "possible"
+    assert checked(*times, ("speedup", "0.4x"))[0].condition == "it is new over old time"
+    assert checked(*times, ("speedup", "3.5x"))[0].verdict == "impossible"
+
+
+def test_figures_of_a_table_are_recomputed_from_its_errors() -> None:
+    errors = [("error", text) for text in ("4%", "6%", "8%", "30%")]
+    for name, right, wrong in (
+        *(("mean", "12%", "15%"), ("median", "7%", "11%"), ("max", "30%", "32.0%")),
+        *(("within 10%", "75%", "100%"), ("min", "4%", "7%")),
+    ):
+        found = checked(*errors, (f"overall {name}", right))
+        assert {row.verdict for row in found} <= {"possible", "possible only if"}, name
+        wrongs = [row for row in checked(*errors, (f"overall {name}", wrong))
+                  if row.verdict == "impossible"]  # fmt: skip
+        assert "Of the 4 cases printed" in wrongs[-1].proof, name
+
+
+def test_groups_are_tables_of_their_own() -> None:
+    rows = [("A", "mean", "1%", 20), ("B", "max", "50%", 20)]
+    assert {row.group for row in checked(*rows, names="group quantity value n")} == {"A", "B"}
+    assert only(("A", *rows[0][1:]), ("A", *rows[1][1:]), names="group quantity value n").group
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        ([("meen", "2%")], "row 1: unknown quantity 'meen'. Did you mean 'mean'?"),
+        ([("within 5%", "120%")], "a share cannot exceed 100 %"),
+        ([("mean", "2%"), ("max", "3")], "some values have a % sign and others not: max 3"),
+        ([("mean", "2%", "1.5")], "n must be a whole number from 1 to 1,000,000,000, got '1.5'"),
+        ([("mean", "2%", "0")], "got '0'"),
+        ([("mean", "about")], "row 1: mean: cannot read the figure 'about'"),
+        ([("mean", "-3%")], "it cannot be negative"),
+        ([("mean", "")], "cannot read the figure ''"),
+        ([("predicted", "3 ms"), ("measured", "3 us")], "different units: predicted 3 ms, meas"),
+    ],
+)
+def test_bad_figures_are_refused(rows: list[tuple[Any, ...]], words: str) -> None:
+    with pytest.raises(InputError) as refused:
+        checked(*rows)
+    assert words in str(refused.value)
+
+
+def test_a_table_without_its_columns_or_rows_is_refused() -> None:
+    with pytest.raises(InputError, match="missing column value"):
+        forensics({"quantity": ["mean"]})
+    with pytest.raises(InputError, match="no printed figures"):
+        forensics({"quantity": [""], "value": [""]})
+
+
+def test_numbers_without_a_sign_are_per_cent_if_any_exceeds_one() -> None:
+    assert only(("mean", 2.3, 20), ("max", 50, 20)).figures == ("mean 2.3%", "max 50%")
+    assert only(("mean", "0.023", 20), ("max", "0.50", 20)).verdict == "impossible"
+    assert checked(("within 10%", "0.8333", 12), ("max", "0.2", 12))[0].verdict == "possible"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "json"])
+def test_the_command_answers_people_machines_and_ci(run: Any, tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"printed.{suffix}"
+    printed = {"mean": "2.3%", "max": "50%"}
+    rows = [{"quantity": name, "value": text, "n": 20} for name, text in printed.items()]
+    if suffix == "json":
+        path.write_text(json.dumps(rows))
+    else:
+        path.write_text("quantity,value,n\nmean,2.3%,20\nmax,50%,20\n")
+    ran = run("claims", "forensics", path)
+    assert (ran.code, "impossible" in ran.out) == (0, True)
+    ran = run("claims", "forensics", path, "--json", "--fail-on", "impossible")
+    document = json.loads(ran.out)
+    assert (ran.code, document["rows"][0]["verdict"]) == (1, "impossible")
+    assert document["impossible"] == 1
+    target = tmp_path / "found.json"
+    assert run("claims", "forensics", path, "-o", target).code == 0
+    assert read_result(target).rows == forensics(path).rows
+
+
+def test_digits_of_a_csv_stay_as_printed(tmp_path: Path) -> None:
+    path = tmp_path / "printed.csv"
+    path.write_text("quantity,value,n\nwithin 10%,83.0,12\nmean,5.0,12\n")
+    # 10 of 12 are 83.3 %: printed with a decimal as 83.3, without one as 83.
+    (finding,) = (row for row in forensics(path).rows if row.verdict == "impossible")
+    assert finding.figures == ("within 10% 83.0%",)
+
+
+@pytest.mark.parametrize(
+    ("rows", "value", "low", "high"),
+    [
+        ([("mean", "2.3%", 20), ("max", "50%", 20)], 0.023, 0.495 / 20, None),
+        ([("max", "2%", 5), ("mean", "4%", 5)], 0.04, None, 0.025),
+        ([("max", "8%", 9), ("within 10%", "89%", 9)], 0.08, 0.10, None),
+        ([("within 10%", "89%", 9), ("median", "11%", 9)], 0.11, None, 0.10),
+        ([("bias", "-7%", 9), ("mean", "5%", 9)], -0.07, -0.055, 0.055),
+        ([("mean", "120%", 9), ("bias", "-90%", 9)], 1.20, None, 1.105),
+        ([("rms", "20%", 9), ("mean", "5%", 9)], 0.20, None, 0.165),
+        ([("rms", "5%", 100), ("max", "90%", 100)], 0.05, 0.895 / 10, None),
+        ([("geomean", "7%", 9), ("mean", "5%", 9)], 0.07, None, 0.055),
+        ([("sd", "9%", 9), ("rms", "5%", 9)], 0.09, None, 0.055 * (9 / 8) ** 0.5),
+        ([("share within 10%", "83.4%", 12)], 0.834, None, None),
+        ([("overall mean", "5.0%", 30), ("mean", "4%", 10), ("mean", "9%", 20)],
+         0.05, (0.035 + 2 * 0.085) / 3, (0.045 + 2 * 0.095) / 3),
+        ([("overall max", "5%", 30), ("max", "4%", 10), ("max", "9%", 20)], 0.05, 0.085, 0.095),
+        ([("predicted", "12"), ("measured", "10"), ("error", "5%")],
+         0.05, 11.5 / 10.5 - 1, 12.5 / 9.5 - 1),
+    ],
+)  # fmt: skip
+def test_what_the_others_allow(
+    rows: list[tuple[Any, ...]], value: float, low: float | None, high: float | None
+) -> None:
+    finding = only(*rows)
+    assert (finding.value, finding.low, finding.high) == pytest.approx((value, low, high))
+
+
+def test_a_figure_of_the_whole_needs_all_parts() -> None:
+    rows = [("overall mean", "5.0%", 30), ("mean", "4%", 10), ("mean", "9%", 20), ("max", "9%", 5)]
+    assert {row.verdict for row in checked(*rows)} == {"possible"}
+
+
+def test_times_of_one_case_give_its_error_in_the_mean_of_all() -> None:
+    names = "quantity value part"
+    rows = [("predicted", "12.0", "a"), ("measured", "10.0", "a"), ("predicted", "9.0", "b"),
+            ("measured", "10.0", "b")]  # fmt: skip
+    assert only(*rows, ("mean", "19%", "all"), names=names).verdict == "impossible"
+    right = checked(*rows, ("mean", "15%", "all"), names=names)
+    assert {row.verdict for row in right} == {"possible"}
+    # Two of three cases say nothing about the mean of three.
+    assert {row.verdict for row in checked(*rows, ("n", "3", "all"), ("mean", "19%", "all"),
+                                           names=names)} == {"possible"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("signed", "condition"),
+    [("10%", None), ("-10%", "measured − predicted"), ("9.1%", "relative to the prediction")],
+)
+def test_signed_errors(signed: str, condition: str | None) -> None:
+    rows = [("predicted", "110.0"), ("measured", "100.0"), ("signed error", signed)]
+    (finding,) = checked(*rows)
+    assert finding.verdict == ("possible" if condition is None else "possible only if")
+    assert (condition or "") in finding.condition
