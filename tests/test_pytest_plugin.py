@@ -6,8 +6,12 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
+
+from errcomp import pytest_plugin
 
 PAIRS = "gpu,app,predicted,measured\n" + "".join(
     f"g{i % 3},a{i % 5},{10 + i % 4},10\n" for i in range(30)
@@ -92,3 +96,37 @@ def test_without_claims_nothing_is_loaded(folder: Path) -> None:
         encoding="utf-8",
     )
     assert pytest_in(folder)[0] == 0
+
+
+@pytest.fixture
+def check() -> Any:
+    """The fixture of the plugin, which the tests of errcomp do not load."""
+    return pytest_plugin.errcomp_check.__wrapped__()
+
+
+@pytest.mark.core
+def test_the_fixture_judges_in_this_process_too(check: Any) -> None:
+    table = {"predicted": [11.0, 12.0, 10.5, 11.5, 10.8] * 4, "measured": [10.0] * 20}
+    assert check(table, "MAPE 50 %", by=[]).overall.n == 20
+    with pytest.raises(pytest.fail.Exception, match="overstated"):
+        check(table, "MAPE 1 %", by=[])
+    few = {"predicted": [11.0, 12.0], "measured": [10.0, 10.0]}
+    with pytest.raises(pytest.skip.Exception) as skipped:
+        check(few, "MAPE 1 %", by=[])
+    assert "2" in str(skipped.value)
+
+
+@pytest.mark.core
+def test_each_claim_becomes_a_test(request: pytest.FixtureRequest, folder: Path) -> None:
+    texts = [f"{folder / 'pairs.csv'}=MAPE 50 %", f"{folder / 'pairs.csv'}=MAPE 1 %"]
+    config: Any = SimpleNamespace(getoption=lambda name: texts)
+    items: list[Any] = []
+    pytest_plugin.pytest_collection_modifyitems(request.session, config, items)
+    assert [item.name for item in items] == texts
+    assert [item.claim for item in items] == ["MAPE 50 %", "MAPE 1 %"]
+    items[0].runtest()
+    with pytest.raises(pytest.fail.Exception, match="overstated"):
+        items[1].runtest()
+    texts[:] = ["pairs.csv"]
+    with pytest.raises(pytest.UsageError, match="takes TABLE=CLAIM"):
+        pytest_plugin.pytest_collection_modifyitems(request.session, config, items)

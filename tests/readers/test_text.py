@@ -111,6 +111,7 @@ def test_thousands_are_not_decimals(write: Any) -> None:
             "us",
         ),
         ({"predicted": ["12 mJ", "900uJ"], "measured": ["11 mJ", " 1 mJ "]}, None, "mJ"),
+        ({"predicted": [12.0, 0.9], "measured": ["11 ms", "1 ms"]}, None, "ms"),
     ],
 )
 def test_numbers_with_units(columns: dict[str, Any], unit: str | None, found: str) -> None:
@@ -401,3 +402,14 @@ def test_memory_is_the_least_of_machine_and_container(
     monkeypatch.setattr(memory, "_MEMINFO", tmp_path / "none")
     monkeypatch.setattr(memory, "_GROUPS", ((tmp_path, "none", "used", "kinds"),))
     assert memory.available() is None
+
+
+def test_the_size_of_a_large_text_has_a_decimal(
+    write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, size = write("a.csv", TEXT), len(TEXT)
+    monkeypatch.setattr(content, "_LARGE", size)
+    monkeypatch.setattr(content, "_TIMES_CSV", 4.4e9 / size)
+    monkeypatch.setattr(memory, "available", lambda: 3.26e9)
+    with pytest.raises(InputError, match=r"need about 4 GB of memory, and 3\.3 GB are free"):
+        read_pairs(path)

@@ -158,6 +158,9 @@ def test_predictions_stand_in_the_order_of_their_times_with_the_sums_as_ticks() 
     assert "20 ms [16, 26]" in texts(ax)
     (ticks,) = [line for line in ax.lines if line.get_marker() == "|"]
     assert ticks.get_xydata().tolist() == [[22.0, 0.0], [8.0, 1.0]]
+    told = [text.get_text() for legend in ax.figure.legends or [ax.get_legend()]
+            for text in legend.get_texts()]  # fmt: skip
+    assert told == ["sum of kernels, uncorrected"]
     assert ax.get_xlim()[0] == 0.0
     assert ax.get_xscale() == "linear"
 

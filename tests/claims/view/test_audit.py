@@ -122,3 +122,13 @@ def test_rows_that_are_not_used_are_counted(n: int, told: str) -> None:
     (table,) = audit_view(found).tables_for("text")
     assert any(note.text.startswith(f"Not used: {told}") for note in table.remarks())
     assert any(note.startswith(f"Not used: {told}") for note in found.view().notes)
+
+
+@pytest.mark.extras
+def test_tools_beyond_those_drawn_are_counted() -> None:
+    pytest.importorskip("matplotlib")
+    tools = [f"t{i:02}" for i in range(32) for _ in range(3)]
+    data = {"predicted": [1.1] * 96, "measured": [1.0] * 96, "tool": tools}
+    ax = ec.audit(data, by=[]).plot()
+    told = [text.get_text() for text in ax.texts] + [ax.get_title(loc="left")]
+    assert any("not drawn: 2 tools" in text for text in told), told

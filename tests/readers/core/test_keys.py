@@ -82,6 +82,8 @@ def test_other_values_are_replaced_with_a_note() -> None:
     assert read.rows["device"].to_list() == ["H100", "H100"]
     assert read.notes == ("device of 1 row was NVIDIA H100 80GB in the files; it is now H100.",)
     assert with_keys(made(device=["H100", None]), {"device": "H100"}).notes == ()
+    (note,) = with_keys(made(device=["H200", "A100"]), {"device": "H100"}).notes
+    assert note == "device of 2 rows was H200, A100 in the files; it is now H100."
 
 
 def test_runs_of_one_file_keep_their_names() -> None:

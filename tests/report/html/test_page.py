@@ -158,11 +158,11 @@ def test_series_have_names_and_marks_in_the_picture() -> None:
     def draw(*, legend: bool = True) -> Any:
         ax = Canvas().subplots()
         ax.plot([1, 2], [1, 2], label="first\nn=2")
-        ax.plot([1, 2], [2, 1], label="second")
         ax.plot([1, 2], [2, 2], label="not in the legend")
         ax.axhline(1)
+        ax.plot([1, 2], [2, 1], label="second")
         if legend:
-            ax.legend(handles=ax.get_lines()[:2])
+            ax.legend(handles=[ax.get_lines()[0], ax.get_lines()[-1]])
         return ax
 
     text = page([Report("A", figures=[Figure("f", "F", draw)])], title="A", made_by="y")
