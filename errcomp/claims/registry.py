@@ -18,11 +18,13 @@ __all__ = [
     "USER_METRICS",
     "VERIFIABLE",
     "Claim",
+    "Work",
     "claims",
     "claims_of",
     "find",
     "tools",
     "user_claim",
+    "work_of",
 ]
 
 Kind = Literal["error", "measured", "correlation", "share", "none"]
@@ -78,6 +80,10 @@ class Claim(Document):
         The survey's own verdict, unchecked; empty where it gives none.
     note : str
         What a reader should also know.
+    url : str
+        Where the figure is printed: a DOI, a paper, or a repository.
+    checked : str
+        Day on which the entry was compared with the text at `url`; empty if only with the survey.
 
     Examples
     --------
@@ -112,6 +118,8 @@ class Claim(Document):
     claimed_by: str = "the tool's authors"
     survey_verdict: str = ""
     note: str = ""
+    url: str = ""
+    checked: str = ""
 
     def _agree(self, field: Field) -> None:
         """Refuse a figure that cannot be read."""
@@ -175,14 +183,39 @@ class Claim(Document):
         return in_percent(self.printed) if self.kind in ("error", "share") else self.printed
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The publication of a tool: title, year, and a link to look it up."""
+
+    title: str
+    year: int
+    url: str
+
+
 @cache
-def _registry() -> tuple[tuple[Claim, ...], Mapping[str, str]]:
-    """Read the data file beside this module: the claims, and other names of tools."""
-    text = (files("errcomp.claims") / "tools.json").read_text(encoding="utf-8")
-    document = json.loads(text)
-    entries = tuple(Claim(**entry) for entry in document["claims"])
-    names = {_plain(entry.tool): entry.tool for entry in entries}
-    return entries, {**names, **{_plain(k): v for k, v in document["aliases"].items()}}
+def _registry() -> tuple[tuple[Claim, ...], Mapping[str, str], Mapping[str, Work]]:
+    """Read the files of the tools: the claims, other names of tools, and their publications."""
+    texts = [
+        file.read_text(encoding="utf-8")
+        for file in (files("errcomp.claims") / "tools").iterdir()
+        if file.name.endswith(".json")
+    ]
+    known = sorted(map(json.loads, texts), key=lambda one: int(one["position"]))
+    entries = tuple(Claim(tool=one["tool"], **entry) for one in known for entry in one["claims"])
+    names = {_plain(name): one["tool"] for one in known for name in (one["tool"], *one["also"])}
+    return entries, names, {one["tool"]: Work(**one["work"]) for one in known}
+
+
+def work_of(tool: str) -> Work:
+    """Return the publication of a tool in the registry.
+
+    Examples
+    --------
+    >>> work_of("Timeloop").year, work_of("Timeloop").url
+    (2019, 'https://doi.org/10.1109/ISPASS.2019.00042')
+    """
+    _, names, works = _registry()
+    return works[names[_plain(tool)]]
 
 
 def claims() -> tuple[Claim, ...]:
@@ -191,7 +224,7 @@ def claims() -> tuple[Claim, ...]:
     Examples
     --------
     >>> len({claim.tool for claim in claims()})
-    32
+    33
     """
     return _registry()[0]
 
@@ -220,7 +253,7 @@ def claims_of(tool: str) -> tuple[Claim, ...]:
     >>> claims_of("my own predictor")
     ()
     """
-    entries, names = _registry()
+    entries, names, _ = _registry()
     name = names.get(_plain(tool))
     return tuple(claim for claim in entries if claim.tool == name)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+from pathlib import Path
 
 import pytest
 
-from errcomp.claims import Claim, claims, claims_of, find, user_claim
-from errcomp.claims.registry import VERIFIABLE, tools
+from errcomp.claims import Claim, claims, claims_of, find, registry, user_claim
+from errcomp.claims.registry import VERIFIABLE, tools, work_of
 from errcomp.errors import InputError
 
 _KINDS = {"error", "correlation", "share", "none"}
@@ -22,18 +24,56 @@ def test_every_claim_says_what_can_be_said(claim: Claim):
     assert claim.kind in _KINDS
     assert claim.level in _LEVELS
     assert claim.reference in _REFERENCES
-    assert claim.aggregation in {"not stated", "geometric mean"}
+    assert claim.aggregation in {"not stated", "mean", "geometric mean"}
     assert claim.reason.endswith(".")
     assert claim.source
     assert claim.edition
+    assert re.fullmatch(r"https://[a-z0-9.-]+/\S+", claim.url)
+    assert re.fullmatch(r"(20\d\d-\d\d-\d\d)?", claim.checked)
+    own_paper = claim.claimed_by == "the tool's authors" and "abstract" in claim.source
+    assert not own_paper or claim.url == work_of(claim.tool).url
     assert (claim.interval is None) == (claim.printed == "") == (claim.kind == "none")
     if claim.interval:
         assert 0 <= claim.interval[0] < claim.interval[1] < 2
     assert json.loads(json.dumps(claim.to_dict()))["tool"] == claim.tool
 
 
+def test_every_tool_has_a_publication_to_look_up():
+    for tool in tools():
+        work = work_of(tool)
+        assert len(work.title) > 10
+        assert 2000 < work.year < 2030
+        assert work.url.startswith("https://")
+    assert work_of("micro") == work_of("Path Forward (Li et al.)")
+
+
+def test_a_file_holds_one_tool_and_nothing_unknown():
+    files = sorted((Path(registry.__file__).parent / "tools").glob("*.json"))
+    assert len(files) == len(tools())
+    positions = []
+    for file in files:
+        entry = json.loads(file.read_text(encoding="utf-8"))
+        assert set(entry) == {"schema", "tool", "position", "also", "work", "claims"}, file.name
+        assert entry["schema"] == "errcomp.claims-of-a-tool/2"
+        positions.append(entry["position"])
+        prints = [(c["printed"], c["source"], str(c.get("subset")), c["quantity"])
+                  for c in entry["claims"]]  # fmt: skip
+        assert len(prints) == len(set(prints)), file.name
+    assert sorted(positions) == list(range(1, len(files) + 1))
+
+
+def test_nn_meter_claims_shares_of_models_not_an_error_of_kernels():
+    first, *others = claims_of("nn-Meter")
+    assert first.claimed_by == "the survey, of nn-Meter"
+    assert "misreading" in first.note
+    assert [(c.metric, c.kind, c.level) for c in others] == [
+        ("share within 10%", "share", "model")
+    ] * 4
+    assert [c.printed for c in others] == ["99.0%", "99.1%", "99.0%", "83.4%"]
+
+
 def test_the_tools_of_the_survey_are_all_there():
-    assert len(tools()) == 32
+    assert len(tools()) == 33
     assert {"Timeloop", "nn-Meter", "gem5", "Omniverse"} <= set(tools())
 
 
@@ -41,7 +81,7 @@ def test_the_tools_of_the_survey_are_all_there():
 def test_claims_agree_with_the_transcribed_table(shared_data):
     with (shared_data / "survey" / "tools.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    assert {row["tool"] for row in rows} == set(tools())
+    assert {row["tool"] for row in rows} == set(tools()) - {"SynPerf"}
     for row in rows:
         printed = row["claimed_accuracy_as_printed"].split(" ")[0].replace("—", "")
         own = claims_of(row["tool"])

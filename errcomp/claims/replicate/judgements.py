@@ -23,12 +23,16 @@ def _claim(source: Source, cell: PrintedCell) -> Cell:
     if cell.row == "NeuSight":
         candidates, note = published_rules(source, cell)
         return judge(cell, candidates, note)
-    known = claims_of(cell.row)
+    known = [c for c in claims_of(cell.row) if not c.edition.startswith("not in the survey")]
     if not cell.figures and not any(claim.kind in ("correlation", "share") for claim in known):
         return no_data(cell, "The survey prints no accuracy for this tool.")
     reason = ". It is not in the registry of claims."
     if known:
-        reason = f" ({known[0].verifiable}). {known[0].reason}"
+        first = known[0]
+        reason = f" ({first.verifiable}). {first.reason}"
+        if first.claimed_by.startswith("the survey"):
+            told = "The authors do not state this figure; it was not recomputed"
+            return no_data(cell, f"{told}{reason} {first.note}")
     return no_data(cell, f"This is a claim of the tool's authors, which was not recomputed{reason}")
 
 

@@ -131,8 +131,21 @@ def _list(args: argparse.Namespace) -> None:
     ]
     note = "Do not rank figures of different levels or references: they answer different questions."
     table = Table("Published accuracy claims", columns, known, [note])
-    rows = [c.to_dict() for c in known]
+    rows = [_row(c) for c in known]
     emit(args, {"schema": "errcomp.claims/1", "rows": rows}, report_of(table))
+
+
+def _row(claim: Claim) -> dict[str, Any]:
+    """Return a claim for machines, with the publication of its tool."""
+    from errcomp.claims.registry import work_of
+
+    work = work_of(claim.tool)
+    return {
+        **claim.to_dict(),
+        "url": claim.url,
+        "checked": claim.checked,
+        "work": {"title": work.title, "year": work.year, "url": work.url},
+    }
 
 
 def _figure(claim: Claim) -> tuple[str, float | None]:
@@ -145,7 +158,7 @@ def _figure(claim: Claim) -> tuple[str, float | None]:
 def _show(args: argparse.Namespace) -> None:
     from errcomp.claims.registry import find
 
-    rows = [c.to_dict() for c in find(args.tool)]
+    rows = [_row(c) for c in find(args.tool)]
     tables = [_claim_table(row) for row in rows]
     emit(args, {"schema": "errcomp.claims/1", "rows": rows}, report_of(*tables))
 
@@ -160,6 +173,10 @@ def _claim_table(row: Mapping[str, Any]) -> Table:
         "workloads": row["workloads"],
         "subset": ", ".join(f"{k} {v}" for k, v in row["subset"].items()),
         "source": row["source"],
+        "printed at": row["url"],
+        "checked": row["checked"],
+        "tool's publication": f"{row['work']['title']} ({row['work']['year']}), "
+        f"{row['work']['url']}",
         "claimed by": row["claimed_by"],
         "can be checked": f"{row['verifiable']}. {row['reason']}",
         "survey's verdict": row["survey_verdict"],
