@@ -197,8 +197,8 @@ def _registry() -> tuple[tuple[Claim, ...], Mapping[str, str], Mapping[str, Work
     """Read the files of the tools: the claims, other names of tools, and their publications."""
     texts = [
         file.read_text(encoding="utf-8")
-        for file in (files("errcomp.claims") / "tools").iterdir()
-        if file.name.endswith(".json")
+        for folder in (files("errcomp.claims") / "tools").iterdir()
+        for file in folder.iterdir()
     ]
     known = sorted(map(json.loads, texts), key=lambda one: int(one["position"]))
     entries = tuple(Claim(tool=one["tool"], **entry) for one in known for entry in one["claims"])

@@ -48,7 +48,7 @@ def test_every_tool_has_a_publication_to_look_up():
 
 
 def test_a_file_holds_one_tool_and_nothing_unknown():
-    files = sorted((Path(registry.__file__).parent / "tools").glob("*.json"))
+    files = sorted((Path(registry.__file__).parent / "tools").glob("*/*.json"))
     assert len(files) == len(tools())
     positions = []
     for file in files:
