@@ -26,7 +26,7 @@ extensions = [
     "figures",
     "mathml",
 ]
-exclude_patterns = ["_ext"]
+exclude_patterns = ["_ext", "**.ipynb_checkpoints"]
 nitpicky = True
 # Notebooks run at every build, and an error ends it: they show what the code does now.
 nb_execution_mode = "force"

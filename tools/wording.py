@@ -195,7 +195,8 @@ def files(paths: list[Path]) -> Iterator[Path]:
         for file in sorted(path.rglob("*")):
             if not SKIPPED.isdisjoint(file.relative_to(path).parts):
                 continue
-            if file.suffix in (".md", ".py") or file.name == "tools.json":
+            claims = file.suffix == ".json" and file.parent.parent.name == "tools"
+            if file.suffix in (".md", ".py", ".ipynb") or claims:
                 yield file
 
 
