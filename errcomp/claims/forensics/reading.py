@@ -38,6 +38,11 @@ NAMES: Mapping[str, tuple[str, ...]] = {
     "baseline": ("before", "old time", "baseline time"),
     "time": ("after", "new time", "optimized time"),
     "speedup": ("speed-up", "speed up"),
+    "wape": ("wmape", "weighted mape", "weighted mean", "weighted absolute percentage error"),
+    "not checked": (
+        *("r2", "r^2", "r²", "kendall tau", "kendall", "tau", "spearman", "spearman rho", "rho"),
+        *("mae", "rmse", "smape", "total error", "mse"),
+    ),
 }
 _CANONICAL = {word: name for name, words in NAMES.items() for word in (name, *words)}
 #: Words before a quantity that name the whole of several parts; as a part, they do so alone.
@@ -45,10 +50,11 @@ _OVERALL = ("overall", "total", "pooled", "all", "combined")
 _SHARE = re.compile(
     r"(?:(?:share|fraction|percentage|accuracy|proportion)?\s*(?:of\s+\w+\s+)?"
     r"(?:within|below|under|at most|up to|acc)\s*[±@]?|[@±]|<=?|≤)\s*±?\s*"
-    r"(?P<x>\d+(?:\.\d+)?)\s*(?P<sign>%?)(?:\s*error)?"
+    r"(?P<x>\d+(?:\.\d+)?)\s*(?P<sign>%|per ?cent|pct)?(?:\s*error)?"
 )
 _PERCENTILE = re.compile(
-    r"(?:p|q)\s*(\d{1,2}(?:\.\d+)?)|(\d{1,2}(?:\.\d+)?)(?:th|st|nd|rd)?\s*perc\w*"
+    r"(?:(?:p|q)\s*(\d{1,2}(?:\.\d+)?)|(\d{1,2}(?:\.\d+)?)(?:th|st|nd|rd)?\s*perc\w*)"
+    r"(?:\s+(?:ape|error))?"
 )
 _LARGEST = 10**9
 
@@ -205,7 +211,7 @@ def _bare_is_percent(source: str, rows: Sequence[Mapping[str, str]]) -> bool:
 #: Quantities that are per cent or fractions.
 RELATIVE = (
     *("mean", "median", "max", "min", "geomean", "rms", "sd", "bias", "share", "quantile"),
-    *("error", "signed error"),
+    *("error", "signed error", "wape"),
 )
 
 
@@ -230,7 +236,7 @@ def _row(source: str, number: int, row: Mapping[str, str], percent: bool) -> _Ro
     where = f"{source}row {number}: "
     quantity, at, overall = _kind(row["quantity"])
     if not quantity:
-        known = [*NAMES, "share within 10%", "p90"]
+        known = [*(name for name in NAMES if name != "not checked"), "share within 10%", "p90"]
         raise InputError(
             f"{where}unknown quantity {row['quantity']!r}. "
             f"{offer('Quantities', known, wanted=row['quantity'].casefold())}"
@@ -260,6 +266,8 @@ def _n(where: str, text: str) -> int | None:
 
 
 def _figure(where: str, quantity: str, name: str, value: str, at: float, percent: bool) -> Figure:
+    if quantity == "not checked":
+        return Figure(quantity, name, value, -math.inf, math.inf, (-math.inf, math.inf))
     text, unit = value.replace("−", "-").strip(), ""
     if quantity in _TIMES and (match := _TIME.fullmatch(text.replace(",", ""))):
         text, unit = match[1], match[2]
@@ -341,7 +349,7 @@ def _set_name(row: _Row, rows: Sequence[_Row]) -> str:
         if (other.figure.quantity, other.figure.at, other.n, other.part, other.overall)
         == (row.figure.quantity, row.figure.at, row.n, row.part, row.overall)
     ]
-    if len(same) > 1 and row.figure.quantity not in ("n",):
+    if len(same) > 1 and row.figure.quantity not in ("n", "not checked"):
         position = next(i for i, other in enumerate(same) if other is row)
         return f"n={row.n}, {position + 1}" if row.n else f"set {position + 1}"
     return f"n={row.n}" if len(sizes) > 1 and row.n is not None else ""

@@ -279,6 +279,8 @@ def _pairs(figures: Sequence[Figure], n: int | None, ends: Ends) -> Iterator[Con
 _INEQUALITIES = (
     ("geomean", "mean", "The geometric mean is at most the arithmetic mean"),
     ("mean", "rms", "The root mean square is at least the mean"),
+    ("wape", "max", "A weighted mean of the errors is at most the largest"),
+    ("min", "wape", "A weighted mean of the errors is at least the smallest"),
 )
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from errcomp import read_result
 from errcomp.claims.forensics import Finding, forensics
+from errcomp.claims.forensics.reading import tables_of
 from errcomp.errors import InputError
 
 
@@ -308,3 +309,38 @@ def test_signed_errors(signed: str, condition: str | None) -> None:
     (finding,) = checked(*rows)
     assert finding.verdict == ("possible" if condition is None else "possible only if")
     assert (condition or "") in finding.condition
+
+
+@pytest.mark.parametrize(
+    ("name", "quantity", "at"),
+    [
+        ("MAPE", "mean", None),
+        ("max_ape", "max", None),
+        ("Overall mean", "mean", None),
+        ("share_within_10", "share", 0.10),
+        ("within ±5 %", "share", 0.05),
+        ("≤20%", "share", 0.20),
+        ("<= 0.1", "share", 0.10),
+        ("accuracy within 10 percent", "share", 0.10),
+        ("P95 APE", "quantile", 0.95),
+        ("90th percentile error", "quantile", 0.90),
+        ("Geometric mean (%)", "geomean", None),
+        ("Kendall tau", "not checked", None),
+    ],
+)
+def test_names_that_papers_use(name: str, quantity: str, at: float | None) -> None:
+    (table,) = tables_of({"quantity": [name], "value": ["50%"]})
+    (figure,) = table.whole.figures
+    assert figure.quantity == quantity
+    assert figure.at == at or (at is None and figure.at != figure.at)
+
+
+def test_what_is_not_checked_is_read_and_shown() -> None:
+    (row,) = checked(("R2", "0.98"), ("mean", "5%"), ("rmse", "12.3 ms"))
+    assert (row.verdict, row.figures) == ("possible", ("R2 0.98", "mean 5%", "rmse 12.3 ms"))
+
+
+def test_a_weighted_mean_lies_between_the_smallest_and_the_largest() -> None:
+    assert only(("wape", "30%", 9), ("max", "20%", 9)).high == pytest.approx(0.205)
+    assert only(("wape", "3%", 9), ("min", "5%", 9)).verdict == "impossible"
+    assert {row.verdict for row in checked(("wape", "20%", 9), ("max", "20%", 9))} == {"possible"}
