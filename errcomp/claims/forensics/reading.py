@@ -244,7 +244,7 @@ def _row(source: str, number: int, row: Mapping[str, str], percent: bool) -> _Ro
     part = row.get("part", "")
     overall |= part.casefold() in _OVERALL
     figure = _figure(where, quantity, row["quantity"].strip(), row["value"], at, percent)
-    n = _n(where, row.get("n", ""))
+    n = _n(where, row["value"] if quantity == "n" else row.get("n", ""))
     return _Row(row.get("group", ""), "" if overall else part, overall, n, figure)
 
 
@@ -266,7 +266,7 @@ def _n(where: str, text: str) -> int | None:
 
 
 def _figure(where: str, quantity: str, name: str, value: str, at: float, percent: bool) -> Figure:
-    if quantity == "not checked":
+    if quantity in ("n", "not checked"):
         return Figure(quantity, name, value, -math.inf, math.inf, (-math.inf, math.inf))
     text, unit = value.replace("−", "-").strip(), ""
     if quantity in _TIMES and (match := _TIME.fullmatch(text.replace(",", ""))):
@@ -356,11 +356,8 @@ def _set_name(row: _Row, rows: Sequence[_Row]) -> str:
 
 
 def _add(place: Figures, row: _Row) -> None:
-    stated = row.n
-    if row.figure.quantity == "n":
-        stated = round(row.figure.low + (row.figure.high - row.figure.low) / 2)
-    if stated is not None:
-        place.n = stated
+    if row.n is not None:
+        place.n = row.n
     if row.figure.quantity == "error":  # not of single cases
         place.figures.append(replace(row.figure, quantity="mean"))
     elif row.figure.quantity != "n":

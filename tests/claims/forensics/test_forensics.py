@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from errcomp import read_result
 from errcomp.claims.forensics import Finding, forensics
-from errcomp.claims.forensics.reading import tables_of
+from errcomp.claims.forensics.reading import NAMES, tables_of
 from errcomp.errors import InputError
 
 
@@ -344,3 +345,36 @@ def test_a_weighted_mean_lies_between_the_smallest_and_the_largest() -> None:
     assert only(("wape", "30%", 9), ("max", "20%", 9)).high == pytest.approx(0.205)
     assert only(("wape", "3%", 9), ("min", "5%", 9)).verdict == "impossible"
     assert {row.verdict for row in checked(("wape", "20%", 9), ("max", "20%", 9))} == {"possible"}
+
+
+def test_the_number_of_cases_may_be_a_figure_of_its_own() -> None:
+    assert only(("n", "20"), ("mean", "2.3%"), ("max", "50%")).n == 20
+    with pytest.raises(InputError, match="n must be a whole number"):
+        checked(("n", ">90%"), ("mean", "2.3%"))
+
+
+def test_any_figures_are_answered_or_refused() -> None:
+    rng = random.Random(0)
+    names = [*NAMES, "within 10%", "p90", "p0", "overall mean", "overall max", "≤5%"]
+    signed = ["0%", "5.0%", "120%", "<5%", "≥5%", "5–10%", "~3%", "1e-3%", "-4%", ">90%", "100%"]
+    bare = ["0.5", "12", "3x", "10 ms", "9 us", "1e300", "0", ""]
+    answered = refused = 0
+    for _ in range(1500):
+        n = rng.randint(1, 6)
+        values = signed if rng.random() < 0.7 else [*signed, *bare]
+        table = {
+            "quantity": rng.choices(names, k=n),
+            "value": rng.choices(values, k=n),
+            "n": rng.choices(["", "1", "2", "12", "1000000000", "1,000", "7.0"], k=n),
+            "part": rng.choices(["", "", "all", "A", "B"], k=n),
+        }
+        try:
+            found = forensics(table)
+        except InputError:
+            refused += 1
+        else:
+            assert found.rows
+            assert str(found)
+            assert found.to_json()
+            answered += 1
+    assert min(answered, refused) > 200
