@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import random
 from pathlib import Path
@@ -378,3 +379,19 @@ def test_any_figures_are_answered_or_refused() -> None:
             assert found.to_json()
             answered += 1
     assert min(answered, refused) > 200
+
+
+def test_the_survey_is_screened_with_its_own_figures() -> None:
+    root = Path(__file__).parents[3]
+    table = root / "examples" / "printed-figures" / "survey.csv"
+    rows = list(csv.DictReader(table.read_text(encoding="utf-8").splitlines()))
+    printed = {
+        row["printed"]
+        for file in (root / "datasets" / "survey").glob("*.csv")
+        for row in csv.DictReader(file.read_text(encoding="utf-8").splitlines())
+        if "printed" in row
+    }
+    assert {row["value"].strip("-%x s") for row in rows} <= printed
+    (finding,) = [row for row in forensics(table).rows if row.verdict != "possible"]
+    assert (finding.part, finding.verdict) == ("first edition", "possible only if")
+    assert "relative to the prediction" in finding.condition
