@@ -332,7 +332,8 @@ def _arranged(group: str, rows: Sequence[_Row]) -> FiguresTable:
         (whole,) = sets.values()
         sets = {}
     elif not whole.figures:
-        whole = sets.get("") or _sum_of_others(sets) or whole
+        named = any(row.part for row in rest)
+        whole = sets.get("") or (None if named else _sum_of_others(sets)) or whole
     parts = [some for some in sets.values() if some is not whole]
     return FiguresTable(group, whole, parts, list(cases.values()))
 

@@ -73,6 +73,18 @@ def test_figures_that_exclude_each_other(rows: list[tuple[Any, ...]], proof: str
         [("mean", "~2%", 20), ("max", "50%", 20)],  # nobody says how near "about" is
         [("mean", "<5%"), ("max", "5–10%")],
         [("correlation", "0.99", 20), ("mean", "5%", 20)],
+        # Ends that touch: 5.5 % is printed as 5 % or 6 %.
+        [("geomean", "6%", 9), ("mean", "5%", 9)],
+        [("mean", "3%", 5), ("max", "2%", 5)],
+        [("mean", "2%", 5), ("min", "3%", 5)],
+        [("overall max", "5%", 30), ("max", "4%", 10), ("max", "3%", 20)],
+        [
+            ("error", "4%"),
+            ("error", "6%"),
+            ("error", "8%"),
+            ("error", "30%"),
+            ("overall median", "6%"),
+        ],
     ],
 )
 def test_figures_that_can_be_true(rows: list[tuple[Any, ...]]) -> None:
@@ -395,3 +407,22 @@ def test_the_survey_is_screened_with_its_own_figures() -> None:
     (finding,) = [row for row in forensics(table).rows if row.verdict != "possible"]
     assert (finding.part, finding.verdict) == ("first edition", "possible only if")
     assert "relative to the prediction" in finding.condition
+
+
+def test_what_three_figures_exclude_does_not_name_a_fourth() -> None:
+    rows = [("mean", "8.0%", 10), ("within 10%", "50%", 10), ("max", "60%", 10)]
+    finding = only(*rows, ("min", "0%", 10), ("p90", "10%", 10))
+    assert finding.figures == ("mean 8.0%", "within 10% 50%", "max 60%")
+
+
+def test_a_correlation_is_compared_with_a_mean_through_n() -> None:
+    finding = only(("r", "0.90", 3), ("mean", "1.0%", 3))
+    spread = 0.0315 / (1 - 0.905**2 - 0.0315**2) ** 0.5
+    assert finding.condition.endswith(f"at most {100 * spread:.3g} % of their mean")
+
+
+def test_a_part_with_two_numbers_of_cases_is_two_sets() -> None:
+    names = "part quantity value n"
+    rows = [("A", "mean", "1%", 20), ("A", "max", "50%", 10), ("B", "mean", "1%", 10)]
+    assert {row.verdict for row in checked(*rows, names=names)} == {"possible"}
+    assert only(*rows, ("A", "max", "50%", 20), names=names).part == "A, n=20"
