@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from errcomp.claims.forensics.combining import Found, of_cases, of_parts
 from errcomp.claims.forensics.reading import RELATIVE, Figures, FiguresTable, tables_of
-from errcomp.claims.forensics.rules import Conflict, conflicts, least_n, percent
+from errcomp.claims.forensics.rules import MOST, Conflict, conflicts, least_n, percent
 from errcomp.codec import Count, Derived, Document
 from errcomp.report.shown import Shown
 
@@ -143,7 +143,7 @@ def forensics(figures: Any) -> Forensics:
     figures : path, mapping of columns or dataframe
         One printed figure per row, in the columns ``quantity`` (``mean``, ``median``, ``max``,
         ``share within 10%``, ``p90``, ``bias``, ``predicted``, ``measured``, ``error`` …, after
-        ``overall`` for the whole of several parts), ``value`` (as printed), and as far as printed
+        ``overall`` for the whole of several parts) and ``value`` (as printed). Optional columns are
         ``n``, ``part`` (a subset or a case) and ``group`` (a table). Values without a % sign are
         per cent if any exceeds 1, else fractions.
 
@@ -206,7 +206,8 @@ def _of_set(group: str, part: str, some: Figures) -> Iterator[Finding]:
     told = tuple(map(str, some.figures))
     if found:
         return
-    if some.n is None and (least := least_n(some.figures)) is not None and least > 1:
+    least = 1 if some.n is not None else least_n(some.figures) or MOST + 1
+    if least > 1:
         (first, *_) = conflicts(some.figures, least - 1)
         proof = f"With n = {least - 1}: {first.proof}"
         condition = f"n is at least {least}"
@@ -223,7 +224,8 @@ def _finding(
     answer: Answer = "possible only if" if condition else "impossible"
     first = one.figures[0]
     low, high = (end if math.isfinite(end) else None for end in (one.low, one.high))
-    value = (first.low + first.high) / 2 if first.quantity in RELATIVE else None
+    middle = (first.low + first.high) / 2
+    value = middle if first.quantity in RELATIVE and math.isfinite(middle) else None
     told = tuple(map(str, one.figures))
     return Finding(group, part, n, answer, told, condition, one.proof, value, low, high)
 

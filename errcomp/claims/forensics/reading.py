@@ -130,7 +130,7 @@ def tables_of(data: Any) -> list[FiguresTable]:
     Parameters
     ----------
     data : path, mapping of columns or dataframe
-        ``quantity``, ``value``, and as far as printed ``n``, ``part`` (a subset, or a case) and
+        ``quantity`` and ``value``; optional are ``n``, ``part`` (a subset, or a case) and
         ``group`` (a table of the paper).
 
     Raises
@@ -144,7 +144,7 @@ def tables_of(data: Any) -> list[FiguresTable]:
     if missing := [name for name in wanted if name not in columns]:
         raise InputError(
             f"{source}missing column {missing[0]}. A table of printed figures has the columns "
-            "quantity and value, and as far as known n, part and group."
+            "quantity and value; n, part and group are optional."
         )
     size = len(columns["quantity"])
     texts = [{name: column[i] for name, column in columns.items()} for i in range(size)]
@@ -204,7 +204,9 @@ def _bare_is_percent(source: str, rows: Sequence[Mapping[str, str]]) -> bool:
             f"{source}some values have a % sign and others not: {where}. Write the unit of each."
         )
     return any(
-        abs(float(number)) > 1 for row in bare for number in re.findall(r"[\d.]*\d", row["value"])
+        abs(float(number)) > 1
+        for row in bare
+        for number in re.findall(r"\d+(?:\.\d+)?", row["value"])
     )
 
 
@@ -282,9 +284,9 @@ def _figure(where: str, quantity: str, name: str, value: str, at: float, percent
     low, high = printed.ends
     if printed.kind == "value":
         middle = float(printed.value or 0.0)
-        if text.startswith(("~", "≈")):  # how near "about" means is not known
-            low, high = -math.inf, math.inf
         cut = (middle - digit, middle) if middle < 0 else (middle, middle + digit)
+        if text.startswith(("~", "≈")):  # how near "about" means is not known
+            low, high = cut = (-math.inf, math.inf)
     else:
         cut = (low, high)
     if quantity not in _SIGNED:

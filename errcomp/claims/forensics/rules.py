@@ -14,11 +14,13 @@ from errcomp.claims.forensics.order import Block, Bound, clash, highest, lowest
 from errcomp.claims.forensics.reading import Figure
 from errcomp.results import format_number
 
-__all__ = ["Conflict", "conflicts", "least_n"]
+__all__ = ["MOST", "Conflict", "conflicts", "least_n"]
 
 Ends = Callable[[Figure], tuple[float, float]]
 #: Sizes that are tried where n is not stated.
-_MOST = 400
+MOST = 400
+#: Means that lie between those of the lowest and the highest set: the power that each takes.
+_POWERS = {"mean": 1.0, "rms": 2.0, "geomean": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,7 @@ def conflicts(figures: Sequence[Figure], n: int | None, *, cut: bool = False) ->
 
 def least_n(figures: Sequence[Figure]) -> int | None:
     """Return the smallest number of errors for which the figures are possible, if one is found."""
-    return next((n for n in range(1, _MOST + 1) if not conflicts(figures, n)), None)
+    return next((n for n in range(1, MOST + 1) if not conflicts(figures, n)), None)
 
 
 def _shares(figures: Sequence[Figure], n: int | None, ends: Ends) -> Iterator[Conflict]:
@@ -127,15 +129,9 @@ def _ordered(figures: Sequence[Figure], n: int | None, ends: Ends) -> Iterator[C
         else:
             yield Conflict((upper, lower), proof, low=least.value)
         return
-    means = [figure for figure in figures if figure.quantity == "mean"]
-    for mean in means:
-        if one := _of_sum(figures, n, ends, mean):
+    for figure in figures:
+        if figure.quantity in _POWERS and (one := _of_mean(figures, n, ends, figure)):
             yield one
-    for quantity, power in (("rms", 2.0), ("geomean", 0.0)):
-        for figure in figures:
-            if figure.quantity == quantity and (one := _of_power(bounds, figures, n, ends, figure,
-                                                                power)):  # fmt: skip
-                yield one
 
 
 def _of_clash(figures: Sequence[Figure], n: int | None, pair: tuple[Bound, Bound]) -> str:
@@ -160,40 +156,45 @@ def _ends_of(many: int, n: int, word: str) -> str:
     return f"the {word} of {n} is" if many == 1 else f"the {many} {word} of {n} are"
 
 
-def _of_sum(figures: Sequence[Figure], n: int | None, ends: Ends, mean: Figure) -> Conflict | None:
+def _of_mean(
+    figures: Sequence[Figure], n: int | None, ends: Ends, figure: Figure
+) -> Conflict | None:
     """Compare a mean with the lowest and the highest set; name only the figures that it takes."""
-    others = [figure for figure in figures if figure.quantity != "mean"]
+    others = [one for one in figures if one.quantity != figure.quantity]
     for upper in (False, True):
-        if not _excluded(others, n, ends, mean, upper):
+        if not _excluded(others, n, ends, figure, upper):
             continue
         needed = list(others)
-        for figure in others:
-            fewer = [one for one in needed if one is not figure]
-            if _excluded(fewer, n, ends, mean, upper):
+        for other in others:
+            fewer = [one for one in needed if one is not other]
+            if _excluded(fewer, n, ends, figure, upper):
                 needed = fewer
-        bounds = bounds_of(needed, n, ends)
-        size = 1 if n is None else n
-        blocks = (highest if upper else lowest)(bounds, size)
-        total = sum(block.size * block.value for block in blocks) / size
-        at = "most" if upper else "least"
-        told = _in_words(blocks, needed, n, upper)
-        proof = f"{told}. Their mean is at {at} {percent(total, 4)}, not {mean.text}."
-        ends_of = {"high": total} if upper else {"low": total}
-        return Conflict((mean, *needed), proof, **ends_of)
+        blocks, end = _extreme(needed, n, ends, figure, upper)
+        whose = "Their mean" if figure.quantity == "mean" else f"The {figure.name}"
+        proof = (
+            f"{_in_words(blocks, needed, n, upper)}. {whose} is at "
+            f"{'most' if upper else 'least'} {percent(end, 4)}, not {figure.text}."
+        )
+        limits = {"high": end} if upper else {"low": end}
+        return Conflict((figure, *needed), proof, **limits)
     return None
 
 
 def _excluded(
-    others: Sequence[Figure], n: int | None, ends: Ends, mean: Figure, upper: bool
+    others: Sequence[Figure], n: int | None, ends: Ends, figure: Figure, upper: bool
 ) -> bool:
+    low, high = ends(figure)
+    _, end = _extreme(others, n, ends, figure, upper)
+    return end < low - _slack(low) if upper else end > high + _slack(high)
+
+
+def _extreme(
+    others: Sequence[Figure], n: int | None, ends: Ends, figure: Figure, upper: bool
+) -> tuple[list[Block], float]:
+    """Return the lowest or the highest set that the others allow, and its mean of this kind."""
     size = 1 if n is None else n
-    bounds = bounds_of(others, n, ends)
-    low, high = ends(mean)
-    if upper:
-        most = sum(block.size * block.value for block in highest(bounds, size)) / size
-        return most < low - _slack(low)
-    least = sum(block.size * block.value for block in lowest(bounds, size)) / size
-    return least > high + _slack(high)
+    blocks = (highest if upper else lowest)(bounds_of(others, n, ends), size)
+    return blocks, _power_mean(blocks, size, _POWERS[figure.quantity])
 
 
 def _in_words(
@@ -211,31 +212,6 @@ def _in_words(
         )
     rest = "" if upper or all(b.figure is not None for b in blocks) else ", the others at least 0"
     return f"Of the errors, {', '.join(told)}{rest}" if told else "No error is below 0"
-
-
-def _of_power(
-    bounds: Sequence[Bound],
-    figures: Sequence[Figure],
-    n: int | None,
-    ends: Ends,
-    figure: Figure,
-    power: float,
-) -> Conflict | None:
-    """Compare a root mean square (power 2) or geometric mean (0) with the extreme sets."""
-    size = 1 if n is None else n
-    low, high = ends(figure)
-    for upper, blocks in ((False, lowest(bounds, size)), (True, highest(bounds, size))):
-        value = _power_mean(blocks, size, power)
-        wrong = value < low - _slack(low) if upper else value > high + _slack(high)
-        if wrong:
-            proof = (
-                f"{_in_words(blocks, figures, n, upper)}. The {figure.name} is at "
-                f"{'most' if upper else 'least'} {percent(value, 4)}, not {figure.text}."
-            )
-            used = [block.figure for block in blocks if block.figure is not None]
-            ends_of = {"high": value} if upper else {"low": value}
-            return Conflict((figure, *_named(figures, used)), proof, **ends_of)
-    return None
 
 
 def _power_mean(blocks: Sequence[Block], size: float, power: float) -> float:
@@ -318,10 +294,6 @@ def _of_rms(by: dict[str, Figure], n: int | None, ends: Ends) -> Iterator[Confli
             f"The root mean square is at most {why}, here {percent(most, 4)}, not {rms.text}.",
             high=most,
         )
-
-
-def _named(figures: Sequence[Figure], indices: Sequence[int]) -> tuple[Figure, ...]:
-    return tuple(figures[i] for i in dict.fromkeys(indices))
 
 
 def percent(fraction: float, digits: int = 3) -> str:

@@ -92,8 +92,8 @@ def build(parser: Parser) -> None:
         help="check printed figures that come without data: can they all be true?",
         description="Check the figures that a paper prints without data: can one set of errors "
         "have all of them? Each row of FILE is a figure: quantity (mean, median, max, share "
-        "within 10%, p90, bias, …), value as printed, and as far as printed n, part (a subset or "
-        "a case) and group (a table). The answer is possible, impossible (with a proof to follow "
+        "within 10%, p90, bias, …) and value, as printed; n, part (a subset or a case) and group "
+        "(a table) are optional. The answer is possible, impossible (with a proof to follow "
         "by hand), or possible only if something else holds. Rounding never makes figures "
         "impossible.",
     )

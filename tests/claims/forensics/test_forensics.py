@@ -217,6 +217,7 @@ def test_groups_are_tables_of_their_own() -> None:
         ([("mean", "2%", "1.5")], "n must be a whole number from 1 to 1,000,000,000, got '1.5'"),
         ([("mean", "2%", "0")], "got '0'"),
         ([("mean", "about")], "row 1: mean: cannot read the figure 'about'"),
+        ([("mean", "1.2.3")], "row 1: mean: cannot read the figure '1.2.3"),
         ([("mean", "-3%")], "it cannot be negative"),
         ([("mean", "")], "cannot read the figure ''"),
         ([("predicted", "3 ms"), ("measured", "3 us")], "different units: predicted 3 ms, meas"),
@@ -426,3 +427,27 @@ def test_a_part_with_two_numbers_of_cases_is_two_sets() -> None:
     rows = [("A", "mean", "1%", 20), ("A", "max", "50%", 10), ("B", "mean", "1%", 10)]
     assert {row.verdict for row in checked(*rows, names=names)} == {"possible"}
     assert only(*rows, ("A", "max", "50%", 20), names=names).part == "A, n=20"
+
+
+def test_a_large_n_that_is_not_searched_for_is_a_condition_still() -> None:
+    finding = only(("mean", "0.10%"), ("max", "90%"))
+    assert finding.condition == "n is at least 401"
+    assert "With n = 400: Of the errors, 1 of 400 is at least 89.5 %" in finding.proof
+
+
+@pytest.mark.parametrize("name", ["rms", "geomean"])
+def test_other_means_name_only_what_excludes_them_too(name: str) -> None:
+    low = [("min", "30%", 10), ("max", "90%", 10), ("median", "30%", 10)]
+    finding = only((name, "10%", 10), *low)
+    assert finding.verdict == "impossible"
+    assert len(finding.figures) == 2
+
+
+def test_a_bound_without_an_end_has_no_value_to_draw() -> None:
+    finding = only(("mean", "≥50%", 9), ("max", "20%", 9))
+    assert (finding.value, finding.high) == (None, pytest.approx(0.205))
+
+
+def test_about_excludes_nothing_even_if_digits_were_cut_off() -> None:
+    finding = only(("within 10%", "91.6%", 12), ("mean", "~2%", 12), ("max", "50%", 12))
+    assert finding.condition == "digits were cut off, not rounded"
