@@ -101,6 +101,13 @@ def measured(name: str) -> dict[str, Any]:
         "run_spread": _range(spread),
         "least_known": totals.run_measured[spread.argmax()],
     }
+    if name == "torch-cuda":
+        h100, h200 = (
+            {run.partition("/")[2]: time for run, time in times.items() if device in run}
+            for device in ("H100", "H200")
+        )
+        found["runs_of_a_device"] = len(h200)
+        found["h100_to_h200"] = _range(np.array([h100[run] / h200[run] for run in h200]))
     if name == "ort-cpu":
         found["layernorm"] = {v: times[f"layernorm/t64w256/{v}"] for v in ("all", "disable")}
     return found

@@ -27,10 +27,12 @@ def name(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def protocol_of(name: str) -> dict[str, object]:
-    found = json.loads((datasets.folder(name) / "protocol.json").read_text(encoding="utf-8"))
-    assert isinstance(found, dict)
-    return found
+def protocols_of(name: str) -> dict[str, dict[str, object]]:
+    """Return the protocol of each device."""
+    paths = sorted(datasets.folder(name).glob("protocol*.json"))
+    found = [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    assert len(found) == (2 if name == "torch-cuda" else 1)
+    return {one["device"]: one for one in found}
 
 
 def test_it_is_a_table_of_measured_runs(name: str) -> None:
@@ -53,26 +55,44 @@ def test_it_is_a_table_of_measured_runs(name: str) -> None:
 
 
 def test_the_protocol_covers_what_was_measured(name: str) -> None:
-    protocol, kernels = protocol_of(name), datasets.load(name)
-    models, pieces = protocol["models"], protocol["pieces"]
-    assert isinstance(models, dict)
-    assert isinstance(pieces, list)
-    variants = set(kernels.column("variant"))
-    assert kernels.n_runs == len(models) * len(variants)
-    assert {one["model"] for one in models.values()} == set(kernels.column("model"))
-    assert set(kernels.column("version")) == {protocol["version"]}
-    # Where it was measured whatever else ran, nothing else did.
-    assert not any(piece["anyway"] and piece["other_cores"] > 0.05 for piece in pieces)
-    how = protocol["protocol"]
-    assert isinstance(how, dict)
-    assert [piece["piece"] for piece in pieces] == list(range(how["rounds"] * how["parts"]))
+    kernels, protocols = datasets.load(name), protocols_of(name)
+    assert set(kernels.column("device")) == set(protocols)
+    devices = kernels.per_run("device")
+    for device, protocol in protocols.items():
+        models, pieces = protocol["models"], protocol["pieces"]
+        assert isinstance(models, dict)
+        assert isinstance(pieces, list)
+        variants = set(kernels.column("variant"))
+        assert list(devices).count(device) == len(models) * len(variants)
+        assert {one["model"] for one in models.values()} == set(kernels.column("model"))
+        assert set(kernels.column("version")) == {protocol["version"]}
+        # Where it was measured whatever else ran, nothing else did.
+        assert not any(piece["anyway"] and piece["other_cores"] > 0.05 for piece in pieces)
+        how = protocol["protocol"]
+        assert isinstance(how, dict)
+        assert [piece["piece"] for piece in pieces] == list(range(how["rounds"] * how["parts"]))
+
+
+def test_devices_of_one_dataset_were_measured_alike() -> None:
+    same = [
+        {key: one[key] for key in ("unit", "version", "protocol", "versions", "models")}
+        for one in protocols_of("torch-cuda").values()
+    ]
+    assert same[0] == same[1]
+    kernels = datasets.load("torch-cuda")
+    runs: dict[str, set[str]] = {device: set() for device in protocols_of("torch-cuda")}
+    for run in kernels.run:
+        device, _, rest = str(run).partition("/")
+        runs[device].add(rest)
+    assert len({frozenset(one) for one in runs.values()}) == 1
 
 
 def test_the_readme_tells_the_same(name: str) -> None:
-    info, protocol = datasets.info(name), protocol_of(name)
+    info, protocols = datasets.info(name), protocols_of(name)
     text = (datasets.folder(name) / "README.md").read_text(encoding="utf-8")
-    for fact in (f"{info.rows} rows", protocol["device"], str(protocol["version"]), info.licence):
-        assert str(fact) in text
+    versions = {str(protocol["version"]) for protocol in protocols.values()}
+    for fact in (f"{info.rows} rows", *protocols, *versions, info.licence):
+        assert fact in text
     section = text.split("## Columns")[1].split("## ")[0]
     documented = dict(re.findall(r"^\| (\w+) \| (\w*) ?\|", section, flags=re.MULTILINE))
     del documented["column"]
@@ -87,20 +107,47 @@ def test_phases_take_the_time_of_an_eager_training_step() -> None:
     assert set(zip(of_phase["variant"], of_phase["mode"], strict=True)) == {("eager", "training")}
     assert of_phase.height == 3 * kernels.n_runs // 4
     share = of_phase.group_by("run").agg(pl.sum("phase_measured") / pl.first("run_measured"))
-    assert share["phase_measured"].min() > 0.9  # type: ignore[operator]
+    assert share["phase_measured"].min() > 0.85  # type: ignore[operator]
     assert share["phase_measured"].max() <= 1.0  # type: ignore[operator]
 
 
+def collected(name: str, source: Path) -> Path:
+    """Write what the collector wrote: for several devices, a folder of each."""
+    folder = datasets.folder(name)
+    header, *rows = (folder / f"{name}.csv").read_text(encoding="utf-8").splitlines(keepends=True)
+    for path in folder.glob("protocol*.json"):
+        text = path.read_text(encoding="utf-8")
+        one = source / path.stem.partition("-")[2]
+        one.mkdir(parents=True, exist_ok=True)
+        (one / "protocol.json").write_text(text, encoding="utf-8")
+        prefix = "" if one == source else json.loads(text)["device"] + "/"
+        of_it = [row.removeprefix(prefix) for row in rows if row.startswith(prefix)]
+        (one / "kernels.csv").write_text("".join([header, *of_it]), encoding="utf-8")
+    return source
+
+
 def test_it_is_what_the_collector_wrote(tmp_path: Path, name: str) -> None:
-    source = tmp_path / "collected"
-    source.mkdir()
-    table = (datasets.folder(name) / f"{name}.csv").read_bytes()
-    (source / "kernels.csv").write_bytes(table)
-    (source / "protocol.json").write_bytes((datasets.folder(name) / "protocol.json").read_bytes())
-    written = datasets.build(name, source, tmp_path / "out")
-    assert [path.name for path in written] == [f"{name}.csv", "protocol.json", "SHA256SUMS"]
+    written = datasets.build(name, collected(name, tmp_path / "collected"), tmp_path / "out")
+    assert [path.name for path in written] == [
+        f"{name}.csv",
+        *sorted(path.name for path in datasets.folder(name).glob("protocol*.json")),
+        "SHA256SUMS",
+    ]
     for path in written:
         assert path.read_bytes() == (datasets.folder(name) / path.name).read_bytes()
+
+
+def test_two_folders_of_one_device_are_refused(tmp_path: Path) -> None:
+    source = collected("ort-cpu", tmp_path / "source")
+    for folder in ("a", "b"):
+        (source / folder).mkdir()
+        for file in ("kernels.csv", "protocol.json"):
+            (source / folder / file).write_bytes((source / file).read_bytes())
+    for file in ("kernels.csv", "protocol.json"):
+        (source / file).unlink()
+    with pytest.raises(InputError, match=r"b: .* is measured in another folder of .*Keep one"):
+        datasets.build("ort-cpu", source, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize(

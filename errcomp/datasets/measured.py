@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -112,28 +114,60 @@ def _builder(
     file: str, collected: str, columns: Mapping[str, Column]
 ) -> Callable[[Path], Mapping[str, bytes]]:
     def build(source: Path) -> Mapping[str, bytes]:
-        """Check and return the files of a collector."""
-        content, protocol = _read(source / collected), _read(source / _PROTOCOL)
-        header = content.partition("\n")[0].split(",")
-        if header != [*columns]:
-            raise InputError(
-                f"{source / collected}: not the columns that the script in benchmarks writes: got "
-                f"{', '.join(header)[:80]!r}. Rerun the script in benchmarks."
-            )
-        try:
-            known = json.loads(protocol)
-        except ValueError as error:
-            raise InputError(
-                f"{source / _PROTOCOL}: not valid JSON ({error}). Rerun the script in benchmarks."
-            ) from error
-        if "pieces" not in known:
-            raise InputError(
-                f"{source / _PROTOCOL}: parts of the measurement are missing. Rerun the script in "
-                "benchmarks: it measures only the missing parts."
-            )
-        return {file: content.encode(), _PROTOCOL: protocol.encode()}
+        """Check and return the files of a collector, or of its runs on several devices."""
+        folders = sorted(path.parent for path in source.glob(f"*/{collected}"))
+        if (source / collected).exists() or not folders:
+            content, _, protocol = _collected(source, collected, columns)
+            return {file: content.encode(), _PROTOCOL: protocol.encode()}
+        tables, protocols, devices = [], {}, set[str]()
+        for folder in folders:
+            content, device, protocol = _collected(folder, collected, columns)
+            if device in devices:
+                raise InputError(
+                    f"{folder}: {device} is measured in another folder of {source}, too. Keep one "
+                    "folder for each device."
+                )
+            devices.add(device)
+            tables.append(_named_by(device, content))
+            protocols[f"protocol-{folder.name}.json"] = protocol.encode()
+        rows = "".join(table.partition("\n")[2] for table in tables)
+        header = tables[0].partition("\n")[0]
+        return {file: f"{header}\n{rows}".encode(), **protocols}
 
     return build
+
+
+def _collected(source: Path, collected: str, columns: Mapping[str, Column]) -> tuple[str, str, str]:
+    """Return the table, the device and the protocol of one run of a collector."""
+    content, protocol = _read(source / collected), _read(source / _PROTOCOL)
+    header = content.partition("\n")[0].split(",")
+    if header != [*columns]:
+        raise InputError(
+            f"{source / collected}: not the columns that the script in benchmarks writes: got "
+            f"{', '.join(header)[:80]!r}. Rerun the script in benchmarks."
+        )
+    try:
+        known = json.loads(protocol)
+    except ValueError as error:
+        raise InputError(
+            f"{source / _PROTOCOL}: not valid JSON ({error}). Rerun the script in benchmarks."
+        ) from error
+    if "pieces" not in known:
+        raise InputError(
+            f"{source / _PROTOCOL}: parts of the measurement are missing. Rerun the script in "
+            "benchmarks: it measures only the missing parts."
+        )
+    return content, str(known.get("device", "")), protocol
+
+
+def _named_by(device: str, content: str) -> str:
+    """Return a table whose runs, its first column, also name their device."""
+    header, *rows = csv.reader(io.StringIO(content))
+    named = io.StringIO()
+    writer = csv.writer(named, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([f"{device}/{run}", *rest] for run, *rest in rows)
+    return named.getvalue()
 
 
 def _read(path: Path) -> str:
@@ -164,7 +198,7 @@ SPECS = {
     ),
     "torch-cuda": _spec(
         "torch-cuda",
-        "Twelve networks in PyTorch on one GPU, eager and as CUDA graphs: kernels, phases and "
+        "Twelve networks in PyTorch on two GPUs, eager and as CUDA graphs: kernels, phases and "
         "runs, measured",
         "collect_torch.py --device cuda",
         "PyTorch",
