@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sphinx.application import Sphinx
 
+from errcomp.claims import entries
 from errcomp.documents import CLASSES, ROWS_ONLY, json_schema
 
 HERE = Path(__file__).resolve().parent
@@ -57,6 +58,7 @@ public_modules = (
     "errcomp.claims",
     "errcomp.claims.auditing",
     "errcomp.claims.registry",
+    "errcomp.claims.entries",
     "errcomp.claims.verdict",
     "errcomp.claims.search",
     "errcomp.claims.forensics",
@@ -204,6 +206,8 @@ def publish_schemas(app: Sphinx, failed: Exception | None) -> None:
         for name in (*CLASSES, *ROWS_ONLY):
             text = json.dumps(json_schema(name), indent=2, ensure_ascii=False)
             (folder / f"{name}-1.json").write_text(text + "\n", encoding="utf-8")
+        text = json.dumps(entries.json_schema(), indent=2, ensure_ascii=False)
+        (folder / "claims-of-a-tool-2.json").write_text(text + "\n", encoding="utf-8")
 
 
 def setup(app: Sphinx) -> None:

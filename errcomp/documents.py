@@ -47,7 +47,16 @@ CLASSES = {
 }
 #: Documents without a class of results: they hold only rows, or need the model.
 ROWS_ONLY = (
-    *("claims", "dataset", "datasets", "figures", "readers", "histories", "history-add"),
+    *(
+        "claims",
+        "claims-check",
+        "dataset",
+        "datasets",
+        "figures",
+        "readers",
+        "histories",
+        "history-add",
+    ),
     *("model", "calibrate-fit", "predictions", "half-life-study", "doctor"),
 )
 _VERSION = 1

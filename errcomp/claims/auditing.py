@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from errcomp.caveats import CHECKS, check, check_table, not_looked_for
 from errcomp.caveats.comparisons import GROUP_KEYS
-from errcomp.claims.registry import Claim, claims_of, user_claim
+from errcomp.claims.entries import Given, claims_about, claims_given
+from errcomp.claims.registry import Claim, claims_of
 from errcomp.claims.verdict import Verdict, figures_for, judge
 from errcomp.codec import (
     Count,
@@ -101,14 +102,6 @@ def grouped(
         cluster=clusters,
         within=[key for key in (*with_roles(_ASKED, pairs.keys), *clusters) if key not in there],
     )
-
-
-def _claims(claims: str | Claim | Sequence[str | Claim] | None) -> Sequence[Claim] | None:
-    """Return claims, of which those of the user may be texts."""
-    if claims is None:
-        return None
-    given = [claims] if isinstance(claims, str | Claim) else claims
-    return [user_claim(claim) if isinstance(claim, str) else claim for claim in given]
 
 
 def figures_of(
@@ -408,7 +401,7 @@ def audit(
     missing: Missing = "raise",
     by: str | Sequence[str] = USUAL_KEYS,
     tool: str | None = None,
-    claims: str | Claim | Sequence[str | Claim] | None = None,
+    claims: Given | Sequence[Given] | None = None,
     level: float = 0.95,
     method: str = "default",
     cluster: str | Sequence[str] | None = None,
@@ -436,9 +429,11 @@ def audit(
         Keys to group by; by default device and mode if the table has them, ``()`` for none.
     tool : str, optional
         Only this tool; by default the table's subject if it has one, else all.
-    claims : str, Claim or sequence of them, optional
-        Claims to check, e.g. ``"2.3%"`` (see `errcomp.claims.registry.user_claim`); by default
-        those of the registry about the tools in the table.
+    claims : str, path, Claim or sequence of them, optional
+        Claims to check, e.g. ``"2.3%"`` (see `errcomp.claims.registry.user_claim`) or a file of
+        claims, ``"mine.json"`` (see `errcomp.claims.entries.read_claims`); by default those of
+        the registry about the tools in the table. Among several tools, a claim that names one is
+        only about that one.
     level, method, cluster, resamples, seed
         Of the intervals, as in `errcomp.summarize`. Without ``cluster``, whole models and devices
         are resampled wherever the table has such keys.
@@ -476,13 +471,13 @@ def audit(
     rows = pairs_from(
         pairs, predicted=predicted, measured=measured, unit=unit, zeros=zeros, missing=missing
     )
-    claims = _claims(claims)
+    asked = None if claims is None else claims_given(claims)
     clusters = cluster_keys(cluster, rows.keys)
     usual = by is USUAL_KEYS
     grouping = check_keys(with_roles(USUAL_KEYS, rows.keys) if usual else by, _COLUMNS)
     matched = (keys,) if isinstance(keys, str) else tuple(keys)
     rows.check_columns(matched)
-    table = grouped(rows, grouping, claims, clusters)
+    table = grouped(rows, grouping, asked, clusters)
     chosen = table.of_tool(tool)
     grouping = tuple(k for k in grouping if k != "tool" or not table.tools)
     names = chosen.tools or ("",)
@@ -500,7 +495,7 @@ def audit(
     parts = []
     for name in names:
         part = chosen.of_tool(name) if name in chosen.tools else chosen
-        known = claims_of(name) if claims is None else tuple(claims)
+        known = claims_of(name) if asked is None else claims_about(name, asked, names)
         parts.append(_part_of(name, part, known, grouping, row_of))
     tests = {one.test for part in parts for one in part if one.row.verdict.recomputed}
     joint = 1 - (1 - level) / max(len(tests), 1)

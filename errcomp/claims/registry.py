@@ -84,6 +84,12 @@ class Claim(Document):
         Where the figure is printed: a DOI, a paper, or a repository.
     checked : str
         Day on which the entry was compared with the text at `url`; empty if only with the survey.
+    protocol : str
+        How it was evaluated: on which devices and networks, held out or not.
+    n : int or str
+        Number of predictions behind the figure, or ``"not stated"``.
+    unit : str
+        Unit of an MAE; empty for other metrics.
 
     Examples
     --------
@@ -120,6 +126,9 @@ class Claim(Document):
     note: str = ""
     url: str = ""
     checked: str = ""
+    protocol: str = "not stated"
+    n: int | str = "not stated"
+    unit: str = ""
 
     def _agree(self, field: Field) -> None:
         """Refuse a figure that cannot be read."""
@@ -202,7 +211,7 @@ def _registry() -> tuple[tuple[Claim, ...], Mapping[str, str], Mapping[str, Work
     ]
     known = sorted(map(json.loads, texts), key=lambda one: int(one["position"]))
     entries = tuple(Claim(tool=one["tool"], **entry) for one in known for entry in one["claims"])
-    names = {_plain(name): one["tool"] for one in known for name in (one["tool"], *one["also"])}
+    names = {plain(name): one["tool"] for one in known for name in (one["tool"], *one["also"])}
     return entries, names, {one["tool"]: Work(**one["work"]) for one in known}
 
 
@@ -215,7 +224,7 @@ def work_of(tool: str) -> Work:
     (2019, 'https://doi.org/10.1109/ISPASS.2019.00042')
     """
     _, names, works = _registry()
-    return works[names[_plain(tool)]]
+    return works[names[plain(tool)]]
 
 
 def claims() -> tuple[Claim, ...]:
@@ -254,7 +263,7 @@ def claims_of(tool: str) -> tuple[Claim, ...]:
     ()
     """
     entries, names, _ = _registry()
-    name = names.get(_plain(tool))
+    name = names.get(plain(tool))
     return tuple(claim for claim in entries if claim.tool == name)
 
 
@@ -299,7 +308,7 @@ with a claim: Timeloop, ...
         if wanted is None:
             continue
         known = sorted({claim.subset[key] for claim in found if key in claim.subset})
-        found = tuple(c for c in found if _plain(c.subset.get(key, "")) == _plain(wanted))
+        found = tuple(c for c in found if plain(c.subset.get(key, "")) == plain(wanted))
         if not found:
             raise InputError(
                 f"no claim{f' of {tool}' if tool else ''} is about {key} {wanted!r}. "
@@ -494,5 +503,5 @@ def user_claim(
     )
 
 
-def _plain(name: str) -> str:
+def plain(name: str) -> str:
     return "".join(c for c in name.casefold() if c.isalnum())

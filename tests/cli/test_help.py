@@ -62,6 +62,13 @@ FILES: dict[str, str] = {
         "run,kernel,kernel_class,count,predicted",
         [f"r{i // 3},k{i},{'gemm' if i % 2 else 'norm'},2,{i + 1}" for i in range(6)],
     ),
+    "mine.json": json.dumps(
+        {
+            "schema": "errcomp.claims-of-a-tool/2",
+            "tool": "mine",
+            "claims": [{"printed": "5%", "metric": "MAPE", "source": "README"}],
+        }
+    ),
     "printed.csv": lines("quantity,value,n", ["mean,2.3%,20", "max,40%,20"]),
     "predicted.csv": lines("model,layer,predicted", [f"m,{i},{i + 1}" for i in range(5)]),
     "measured.csv": lines("model,layer_id,measured", [f"m,{i},{i + 1.1}" for i in range(5)]),

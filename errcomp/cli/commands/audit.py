@@ -27,7 +27,6 @@ from errcomp.errors import InputError
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from errcomp.claims.registry import Claim
     from errcomp.cli.parser import Parser
 
 #: Command → examples at the end of its help. An example may read files that an earlier one wrote.
@@ -80,6 +79,12 @@ def build(parser: Parser) -> None:
         'metric, e.g. "2.3%%" or "MAPE 2.3 %%"',
     )
     parser.add_argument(
+        "--claims",
+        metavar="FILE",
+        help="a file of claims to check instead of the published claims (JSON; see: errcomp claims "
+        "check)",
+    )
+    parser.add_argument(
         "--aggregation",
         type=_average,
         choices=("mean", "median", "geometric-mean", "weighted", "total"),
@@ -123,15 +128,18 @@ def _checked(read: Callable[[str], T], text: str) -> T:
 def run(args: argparse.Namespace) -> None:
     """Audit, print, and fail on the verdicts of --fail-on."""
     from errcomp.claims.auditing import USUAL_KEYS, audit
+    from errcomp.claims.entries import read_claims
     from errcomp.claims.registry import user_claim
 
     if args.aggregation is not None and args.claim is None:
         raise InputError("--aggregation says how --claim was averaged: give --claim as well")
     if args.metric is not None and args.claim is None:
         raise InputError("--metric is the metric of --claim: give --claim as well")
-    check_targets(args, [args.table])
+    if args.claims is not None and args.claim is not None:
+        raise InputError("--claim and --claims both say what to check. Give one of them")
+    check_targets(args, [args.table, *([args.claims] if args.claims else [])])
+    claims = list(read_claims(args.claims)) if args.claims else None
     pairs = load_pairs(args)
-    claims: list[Claim] | None = None
     if args.claim is not None:
         claims = [
             user_claim(args.claim, aggregation=args.aggregation, metric=args.metric or "error")

@@ -26,16 +26,18 @@ EXAMPLES = {
         "errcomp claims search neusight --value neusight=8.9% --where vendor=NVIDIA",
         "errcomp claims search neusight --value neusight=2.3% --value habitat=121.4%",
     ),
+    "claims check": ("errcomp claims check", "errcomp claims check mine.json"),
     "claims forensics": ("errcomp claims forensics printed.csv",),
 }
 
 
 def build(parser: Parser) -> None:
-    """Add ``claims list|show|search|forensics``."""
+    """Add ``claims list|show|check|search|forensics``."""
     parser.description = (
         "What tools claim about their own accuracy: each figure with its metric, aggregation, "
-        "level, reference, subset and source. `search` finds the subset of a table that "
-        "reproduces a figure; `forensics` checks printed figures that come without a table."
+        "level, reference, subset and source. `check` reads your own file of claims; `search` "
+        "finds the subset of a table that reproduces a figure; `forensics` checks printed figures "
+        "that come without a table."
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
@@ -58,6 +60,26 @@ def build(parser: Parser) -> None:
     show.add_argument("tool", metavar="TOOL", help="name of the tool (see: errcomp claims list)")
     add_output_arguments(show)
     show.set_defaults(run=_show)
+
+    check = actions.add_parser(
+        "check",
+        help="check a file of claims, or the registry, and list what its entries leave open",
+        description="Check a file of claims about a tool: JSON with the keys schema "
+        '("errcomp.claims-of-a-tool/2"), tool and claims, a list of figures with printed, metric '
+        "and source. The table lists what each entry leaves open, such as its protocol. "
+        "`errcomp audit TABLE --claims FILE` compares the entries with pairs.",
+    )
+    check.add_argument(
+        "file", nargs="?", metavar="FILE", help="file of claims (default: those of errcomp itself)"
+    )
+    check.add_argument(
+        "--fail-on",
+        choices=("missing",),
+        metavar="WHAT",
+        help="exit with code 1 if any is: missing",
+    )
+    add_output_arguments(check)
+    check.set_defaults(run=_check)
 
     search = actions.add_parser(
         "search",
@@ -185,6 +207,28 @@ def _claim_table(row: Mapping[str, Any]) -> Table:
     rows = [{"name": k, "value": v} for k, v in shown.items() if v]
     columns = [Column("", lambda r: r["name"]), Column("", lambda r: r["value"])]
     return Table(f"{row['tool']}: {row['printed'] or 'no figure'}", columns, rows)
+
+
+def _check(args: argparse.Namespace) -> None:
+    from errcomp.claims.entries import check_claims
+
+    check_targets(args, [args.file] if args.file else [])
+    rows = check_claims(args.file)
+    columns = [
+        Column("Tool", lambda r: r["tool"]),
+        Column("Figure", lambda r: r["printed"] or "—"),
+        Column("Metric", lambda r: r["metric"]),
+        Column("Source", lambda r: r["source"]),
+        Column("Missing", lambda r: ", ".join(r["missing"])),
+    ]
+    complete = sum(not row["missing"] for row in rows)
+    note = (
+        f"{complete} of {len(rows)} entries have all keys. Where a source was read and does not "
+        'say something, write "not stated".'
+    )
+    table = Table(f"Claims in {args.file or 'the registry'}", columns, rows, [note])
+    emit(args, {"schema": "errcomp.claims-check/1", "rows": rows}, report_of(table))
+    args.exit_code = 1 if args.fail_on and complete < len(rows) else 0
 
 
 def _search(args: argparse.Namespace) -> None:
