@@ -5,8 +5,9 @@
     python tests/mutants.py --since main~3           # of lines changed since then
 
 The operators are those of cosmic-ray. A line of the package is drawn, and a mutation of it. Nothing
-is mutated that is no behaviour: annotations, what only type checkers run (protocols, too), slots,
-the wording of errors and warnings (strings within `raise` and `warn`), and what `EQUIVALENT` lists.
+is mutated that is no behaviour: annotations, what only type checkers run (protocols, too), guards
+(`frozen`, `strict` of zip, …), the wording of errors and warnings (strings within `raise` and
+`warn`), and what `EQUIVALENT` lists.
 
 A mutant is killed if a fast test of its package fails: of the folder in `tests/` that mirrors it,
 of a file that is named after it, or an example in its docstrings. Only tests that run the mutated
@@ -50,6 +51,8 @@ ALSO = {
     "errors": ("test",),
     "system": ("files", "folders", "jobs", "limits", "strict"),
 }
+#: Arguments that change nothing in a correct program: they end a wrong one early, or cost time.
+_GUARDS = ("slots", "frozen", "strict", "copy", "check_finite")
 #: Mutants that no test can kill: file, line, mutated line (both stripped), and why.
 EQUIVALENT: tuple[tuple[str, str, str, str], ...] = (
     (
@@ -198,7 +201,7 @@ def places(file: str, line: int) -> dict[Any, list[str]]:
 
 @cache
 def _no_behaviour(file: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return the spans of annotations, of what only type checkers run, of slots and messages."""
+    """Return the spans of annotations, what only type checkers run, messages and guards."""
     nodes: list[ast.AST] = []
     for node in ast.walk(ast.parse(source(file))):
         if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING"):
@@ -213,7 +216,9 @@ def _no_behaviour(file: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
             protocol = any(ast.unparse(base).startswith("Protocol") for base in node.bases)
             nodes += node.body if protocol else []
             options = [one for one in node.decorator_list if isinstance(one, ast.Call)]
-            nodes += [word for one in options for word in one.keywords if word.arg == "slots"]
+            nodes += [word for one in options for word in one.keywords if word.arg in _GUARDS]
+        elif isinstance(node, ast.Call):
+            nodes += [word for word in node.keywords if word.arg in _GUARDS]
     return [_span(node) for node in nodes]
 
 

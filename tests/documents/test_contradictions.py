@@ -52,6 +52,8 @@ def _set(*path: Any) -> Callable[[Any], None]:
             "in units"),
         ("metrics", _set("units", {"strange": "fraction"}), r"units\.strange must be one of mape"),
         ("search", _set("matches", 0, "values", {}), r"matches\[0\]\.values has no key ''"),
+        ("search", _drop("searched", "by_complexity", 0, "expected"),
+         r"by_complexity\[0\] has no key 'expected'"),
         ("search", _drop("searched", "complete"), r"searched has no key 'complete'"),
         ("propagate", _drop("rows", 0), "rows must be one row for each run and assumption"),
         ("validation", _set("pit", "independent", lambda places: places[:-1]),

@@ -68,9 +68,9 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--keys",
         metavar="KEYS",
-        help="columns that together identify a configuration, to match the rows of several tools, "
-        "e.g. model,batch (default: all columns that distinguish rows, except those that are "
-        "constant within each tool)",
+        help="columns that identify a configuration, e.g. model,batch: rows of several tools are "
+        "compared where these columns agree (default: all columns that distinguish rows, except "
+        "those, such as a trace or a version, that have one value for each tool)",
     )
     parser.add_argument(
         "--claim",

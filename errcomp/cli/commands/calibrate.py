@@ -125,8 +125,8 @@ def build(parser: Parser) -> None:
     add_figure_argument(
         judge,
         "draw the plot NAME for the first split and write it to FILE (png, svg or pdf); may be "
-        "repeated. NAME is predicted, residuals, coverage, or abstention (error if only the most "
-        "confident runs are kept)",
+        "repeated. NAME is predicted, residuals, coverage, or abstention (error of the most "
+        "confident runs, by the share that is kept)",
     )
     judge.set_defaults(run=_evaluate)
 

@@ -74,8 +74,8 @@ def study_tables(study: ReleaseStudy) -> list[Table]:
             _notes(study),
         ),
         _few(
-            f"Operators by class, predicted by their times at {first}: how many have errors above "
-            "twice a promised error of 5 %, and since when",
+            f"Operators by class, with their times at {first} as predictions: how many have had an "
+            "error above 10 %, which is twice a promised 5 %, and since when",
             "Operator",
             [(str(group.key["kernel_class"]), group) for group in study.classes.groups],
         ),

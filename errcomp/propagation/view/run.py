@@ -263,8 +263,8 @@ def _basis(result: Propagation) -> list[str]:
             of = "of" if model.components.cluster == "run" else "on"
             seen = f"the errors {of} these {observed.n_clusters} {model.components.cluster}s and "
         notes.append(
-            f'The tails of bands under "estimated" come from {seen}a Student t distribution with '
-            f"{df:.1f} degrees of freedom. The sd does not depend on these tails."
+            f'Under the assumption "estimated", the tails of the bands come from {seen}a Student t '
+            f"distribution with {df:.1f} degrees of freedom. The sd does not depend on these tails."
         )
     return notes
 

@@ -14,7 +14,7 @@ from errcomp.calibration.view.evaluation import draw
 from errcomp.calibration.view.model import model_tables
 from errcomp.datasets import example_runs
 from errcomp.errors import InputError
-from errcomp.results import format_fraction
+from errcomp.results import Estimate, format_fraction
 from errcomp.tables import Kernels
 
 SPLIT = "leave-device-out"
@@ -91,3 +91,18 @@ def test_features_of_a_model_are_told_apart_by_their_names() -> None:
     document = Composition(estimators=()).fit(example_runs()).to_dict()
     table = next(one for one in model_tables(document) if one.title == "Features of a run")
     assert [column.header for column in table.columns if column.key] == ["Feature"]
+
+
+LESS = Estimate("mape", -0.1, low=-0.2, high=-0.05)
+
+
+def test_the_verdict_is_about_the_sum_of_kernels(found: Evaluation) -> None:
+    from errcomp.calibration.view.evaluation import _verdict
+
+    (row,) = found.rows
+    better = replace(row, against=tuple(replace(one, difference=LESS) for one in row.against))
+    assert {one.against for one in row.against} == {"sum"}
+    assert row.beats_sum is not True
+    assert better.beats_sum
+    said = [_verdict([one]).head for one in (row, better, replace(better, estimator="sum"))]
+    assert said == ["Undecided", "Better than the sum", "Add the kernels up"]

@@ -451,3 +451,27 @@ def test_a_bound_without_an_end_has_no_value_to_draw() -> None:
 def test_about_excludes_nothing_even_if_digits_were_cut_off() -> None:
     finding = only(("within 10%", "91.6%", 12), ("mean", "~2%", 12), ("max", "50%", 12))
     assert finding.condition == "digits were cut off, not rounded"
+
+
+@pytest.mark.parametrize(
+    ("whole", "first", "word"),
+    [("10%", "2%", "impossible"), ("7%", "2%", "possible"), ("10%", "11%", "possible")],
+)
+def test_parts_of_unknown_size_bound_the_whole_by_each_of_them(
+    whole: str, first: str, word: str
+) -> None:
+    rows = [("mean", whole, "", "all")]
+    rows += [("mean", text, "", part) for text, part in ((first, "a"), ("8%", "b"), ("4%", "c"))]
+    words = {one.verdict for one in checked(*rows, names="quantity value n part")}
+    assert ("impossible" in words) == (word == "impossible")
+
+
+def test_sets_of_one_size_are_counted_from_one() -> None:
+    rows = [(name, text, 5) for text in ("2%", "3%") for name in ("mean", "max")]
+    assert [one.part for one in checked(*rows)] == ["n=5, 1", "n=5, 2"]
+
+
+@pytest.mark.parametrize("n", ["inf", "nan", "five", "1e400"])
+def test_an_n_that_is_no_number_is_refused(n: str) -> None:
+    with pytest.raises(InputError, match=f"n must be a whole number .*got '{n}'"):
+        checked(("mean", "2%", n))

@@ -138,6 +138,13 @@ def test_an_order_is_taken_as_given():
     )
 
 
+def test_versions_of_one_date_and_number_are_ordered_by_their_first_validation():
+    same = {"released": ["2025-01-01"] * 2, "first": ["2025-02-02", "2025-02-01"]}
+    assert order(["1.0", "1.0.0"], **same).names == ("1.0.0", "1.0")
+    # Numbers come first where they differ.
+    assert order(["1.0", "1.1"], **same).names == ("1.0", "1.1")
+
+
 @pytest.mark.parametrize(
     ("names", "options", "message"),
     [
