@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, NamedTuple
 
 from errcomp.caveats import CHECKS, check, check_table, not_looked_for
 from errcomp.caveats.comparisons import GROUP_KEYS
-from errcomp.claims.entries import Given, claims_about, claims_given
-from errcomp.claims.registry import Claim, claims_of
+from errcomp.claims.registry import Claim, Given, claims_about, claims_of
 from errcomp.claims.verdict import Verdict, figures_for, judge
 from errcomp.codec import (
     Count,
@@ -471,7 +470,11 @@ def audit(
     rows = pairs_from(
         pairs, predicted=predicted, measured=measured, unit=unit, zeros=zeros, missing=missing
     )
-    asked = None if claims is None else claims_given(claims)
+    asked = None
+    if claims is not None:
+        from errcomp.claims.entries import claims_given
+
+        asked = claims_given(claims)
     clusters = cluster_keys(cluster, rows.keys)
     usual = by is USUAL_KEYS
     grouping = check_keys(with_roles(USUAL_KEYS, rows.keys) if usual else by, _COLUMNS)

@@ -13,25 +13,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from errcomp.claims.printed import parse_printed
 from errcomp.claims.registry import (
     VERIFIABLE,
     Claim,
+    Given,
     Kind,
     average_of,
     metric_of,
-    plain,
     user_claim,
 )
 from errcomp.codec import DIALECT, Field
 from errcomp.errors import InputError, did_you_mean, offer
 
-__all__ = ["SCHEMA", "check_claims", "claims_about", "claims_given", "json_schema", "read_claims"]
-
-#: A figure as text, a file of claims, or a claim.
-Given: TypeAlias = str | os.PathLike[str] | Claim
+__all__ = ["SCHEMA", "check_claims", "claims_given", "json_schema", "read_claims"]
 
 SCHEMA = "errcomp.claims-of-a-tool/2"
 #: Files are read whole: a list of figures is small.
@@ -311,22 +308,6 @@ def claims_given(claims: Given | Sequence[Given]) -> list[Claim]:
         else:
             found.append(user_claim(one))
     return found
-
-
-def claims_about(tool: str, claims: Sequence[Claim], tools: Sequence[str]) -> tuple[Claim, ...]:
-    """Return the claims that are about one of the tools in a table.
-
-    Examples
-    --------
-    >>> a, b = (user_claim("5%", tool=name) for name in ("A", "B"))
-    >>> [claim.tool for claim in claims_about("a", [a, b], ["a", "b"])]
-    ['A']
-    >>> [claim.tool for claim in claims_about("mine", [a, b], ["mine"])]
-    ['A', 'B']
-    """
-    if len(tools) == 1:
-        return tuple(claims)
-    return tuple(one for one in claims if not one.tool or plain(one.tool) == plain(tool))
 
 
 def json_schema() -> dict[str, Any]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.resources import files
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeAlias
 
 from errcomp.claims.printed import Printed, in_percent, parse_printed
 from errcomp.codec import Derived, Document, Field
@@ -20,6 +21,7 @@ __all__ = [
     "Claim",
     "Work",
     "claims",
+    "claims_about",
     "claims_of",
     "find",
     "tools",
@@ -192,6 +194,10 @@ class Claim(Document):
         return in_percent(self.printed) if self.kind in ("error", "share") else self.printed
 
 
+#: A figure as text, a file of claims, or a claim.
+Given: TypeAlias = str | os.PathLike[str] | Claim
+
+
 @dataclass(frozen=True, slots=True)
 class Work:
     """The publication of a tool: title, year, and a link to look it up."""
@@ -233,7 +239,7 @@ def claims() -> tuple[Claim, ...]:
     Examples
     --------
     >>> len({claim.tool for claim in claims()})
-    33
+    57
     """
     return _registry()[0]
 
@@ -265,6 +271,22 @@ def claims_of(tool: str) -> tuple[Claim, ...]:
     entries, names, _ = _registry()
     name = names.get(plain(tool))
     return tuple(claim for claim in entries if claim.tool == name)
+
+
+def claims_about(tool: str, claims: Sequence[Claim], tools: Sequence[str]) -> tuple[Claim, ...]:
+    """Return the claims that are about one of the tools in a table.
+
+    Examples
+    --------
+    >>> a, b = (user_claim("5%", tool=name) for name in ("A", "B"))
+    >>> [claim.tool for claim in claims_about("a", [a, b], ["a", "b"])]
+    ['A']
+    >>> [claim.tool for claim in claims_about("mine", [a, b], ["mine"])]
+    ['A', 'B']
+    """
+    if len(tools) == 1:
+        return tuple(claims)
+    return tuple(one for one in claims if not one.tool or plain(one.tool) == plain(tool))
 
 
 def find(

@@ -38,7 +38,7 @@ def test_the_search_explains_the_overall_figure(run: Run) -> None:
 
 def test_claims_are_listed_and_shown(run: Run) -> None:
     ran = run("claims", "list", "--json")
-    assert len({row["tool"] for row in ran.json["rows"]}) == 33
+    assert len({row["tool"] for row in ran.json["rows"]}) == 57
     assert all(row["url"] and row["work"]["url"] for row in ran.json["rows"])
     assert max(map(len, run("claims", "list").out.splitlines())) <= 100
     assert all(

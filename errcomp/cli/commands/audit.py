@@ -27,6 +27,7 @@ from errcomp.errors import InputError
 T = TypeVar("T")
 
 if TYPE_CHECKING:
+    from errcomp.claims.registry import Claim
     from errcomp.cli.parser import Parser
 
 #: Command → examples at the end of its help. An example may read files that an earlier one wrote.
@@ -128,7 +129,6 @@ def _checked(read: Callable[[str], T], text: str) -> T:
 def run(args: argparse.Namespace) -> None:
     """Audit, print, and fail on the verdicts of --fail-on."""
     from errcomp.claims.auditing import USUAL_KEYS, audit
-    from errcomp.claims.entries import read_claims
     from errcomp.claims.registry import user_claim
 
     if args.aggregation is not None and args.claim is None:
@@ -138,7 +138,11 @@ def run(args: argparse.Namespace) -> None:
     if args.claims is not None and args.claim is not None:
         raise InputError("--claim and --claims both say what to check. Give one of them")
     check_targets(args, [args.table, *([args.claims] if args.claims else [])])
-    claims = list(read_claims(args.claims)) if args.claims else None
+    claims: list[Claim] | None = None
+    if args.claims is not None:
+        from errcomp.claims.entries import read_claims
+
+        claims = list(read_claims(args.claims))
     pairs = load_pairs(args)
     if args.claim is not None:
         claims = [
