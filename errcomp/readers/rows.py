@@ -51,8 +51,8 @@ def is_output(path: str | PathLike[str], columns: Mapping[str, str] | None = Non
     source = Source(path)
     if is_rows(source):
         return True
-    # No tool uses these names, so the readers, which are slow to load, need not look.
-    if {"predicted", "measured"}.intersection((*source.header, *source.json_names)):
+    # No tool uses both names, so the readers, which are slow to load, need not look.
+    if {"predicted", "measured"} <= {*source.header, *source.json_names}:
         return False
     from errcomp.readers.workbook import is_workbook
 

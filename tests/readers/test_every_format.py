@@ -263,7 +263,7 @@ def test_damage_is_refused_or_counted(one: Format, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "one", [one for one in READABLE if one.tool != "errcomp"], ids=lambda one: one.name
 )
-def test_no_tool_calls_a_column_predicted_or_measured(one: Format) -> None:
-    # Files with such a column are taken for tables that people wrote, without asking the readers.
+def test_no_tool_calls_columns_predicted_and_measured(one: Format) -> None:
+    # Files with both are taken for tables that people wrote, without asking the readers.
     source = Source(main_file(one.name))
-    assert not {"predicted", "measured"}.intersection((*source.header, *source.json_names))
+    assert not {"predicted", "measured"} <= {*source.header, *source.json_names}
