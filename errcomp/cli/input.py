@@ -208,7 +208,7 @@ def _at_most_one_a_core(text: str) -> int:
 
 
 @contextmanager
-def _standard_input() -> Iterator[Path]:
+def standard_input() -> Iterator[Path]:
     """Yield a file with what standard input holds: readers look at a file more than once.
 
     Messages and warnings name standard input instead of the file.
@@ -241,7 +241,7 @@ def _standard_input() -> Iterator[Path]:
 def load_table(args: argparse.Namespace) -> Pairs:
     """Read the table that the arguments name; report on stderr what an artifact lacks."""
     if args.table == "-":
-        with _standard_input() as file:
+        with standard_input() as file:
             piped = load_table(argparse.Namespace(**{**vars(args), "table": str(file)}))
         piped.source = _STDIN
         return piped

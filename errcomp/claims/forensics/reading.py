@@ -164,6 +164,10 @@ def _columns(data: Any) -> tuple[str, dict[str, list[str]]]:
         from errcomp.readers.plain import read_frame
 
         path = Path(data)
+        if path.is_dir():
+            raise InputError(
+                f"{path}: is a folder, not a file of printed figures. Name one of its files."
+            )
         source = f"{path}: "
         frame: Any = read_frame(path, {}, names, ())[0]
     elif isinstance(data, Mapping):

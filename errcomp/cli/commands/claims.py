@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from dataclasses import replace
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli.input import SEED_HELP, add_table_arguments, count, load_table, parse_keys, seed
+from errcomp.cli.input import (
+    SEED_HELP,
+    add_table_arguments,
+    count,
+    load_table,
+    parse_keys,
+    seed,
+    standard_input,
+)
 from errcomp.cli.output import add_output_arguments, check_targets, emit
 from errcomp.cli.parser import Renamed
 from errcomp.report import forms
@@ -27,7 +36,7 @@ EXAMPLES = {
         "errcomp claims search neusight --value neusight=2.3% --value habitat=121.4%",
     ),
     "claims check": ("errcomp claims check", "errcomp claims check mine.json"),
-    "claims forensics": ("errcomp claims forensics printed.csv",),
+    "claims forensics": ("errcomp claims forensics", "errcomp claims forensics printed.csv"),
 }
 
 
@@ -119,7 +128,13 @@ def build(parser: Parser) -> None:
         "by hand), or possible only if something else holds. Rounding never makes figures "
         "impossible.",
     )
-    forensics.add_argument("file", metavar="FILE", help="CSV, Excel, Parquet or JSON of figures")
+    forensics.add_argument(
+        "file",
+        nargs="?",
+        metavar="FILE",
+        help="CSV, Excel, Parquet or JSON of figures, or - for standard input (default: the "
+        "figures of the registry)",
+    )
     forensics.add_argument(
         "--fail-on",
         choices=("impossible",),
@@ -265,8 +280,15 @@ def _search(args: argparse.Namespace) -> None:
 
 def _forensics(args: argparse.Namespace) -> None:
     from errcomp.claims.forensics import forensics
+    from errcomp.claims.forensics.embedded import registry_figures
 
-    check_targets(args, [args.file])
-    result = forensics(args.file)
-    emit(args, result, result.view(), inputs=[args.file])
+    check_targets(args, [args.file] if args.file else [])
+    if args.file is None:
+        result = replace(forensics(registry_figures()), source="the registry")
+    elif args.file == "-":
+        with standard_input() as path:
+            result = replace(forensics(path), source="standard input")
+    else:
+        result = forensics(args.file)
+    emit(args, result, result.view(), inputs=[args.file] if args.file else [])
     args.exit_code = 1 if args.fail_on and result.impossible else 0
