@@ -11,6 +11,7 @@ import pytest
 
 from errcomp.claims import Claim, claims, claims_of, find, registry, user_claim
 from errcomp.claims.registry import VERIFIABLE, tools, work_of
+from errcomp.documents import json_schema
 from errcomp.errors import InputError
 
 _KINDS = {"error", "correlation", "share", "none"}
@@ -264,3 +265,18 @@ def test_words_that_contradict_or_say_nothing(
 ) -> None:
     with pytest.raises(InputError, match=message):
         user_claim(text, **given)
+
+
+@pytest.mark.parametrize("printed", ["-5%", "-0.05", "<0%"])
+def test_a_claim_is_the_size_of_an_error(printed):
+    with pytest.raises(InputError, match="is not positive"):
+        user_claim(printed)
+
+
+def test_the_schema_of_an_audit_has_each_figure_with_its_definition_and_ends():
+    known = json_schema("audit")["$defs"]["AuditRow"]["properties"]
+    for name in ("mape", "median_ape", "gmape", "wape", "bias", "within_10"):
+        assert known[name]["description"]
+        assert {f"{name}_low", f"{name}_high"} <= set(known)
+    assert known["max_ape"]["description"]
+    assert "max_ape_low" not in known

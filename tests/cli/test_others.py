@@ -250,3 +250,12 @@ def test_values_of_the_user_cannot_break_a_table(run: Run, tmp_path: Path) -> No
     assert "\x1b" not in ran.out
     assert "a\\nb" in ran.out
     assert "a\\\\nb" in (tmp_path / "t.md").read_text(encoding="utf-8")
+
+
+def test_readers_say_which_were_tested_on_real_output(run: Run) -> None:
+    rows = run("readers", "--json").json["rows"]
+    shown = {line.split("  ")[0].strip(): line for line in run("readers").out.splitlines()}
+    for row in rows:
+        if row["tool"] in shown:
+            assert shown[row["tool"]].rstrip().endswith(("no", "yes")[row["sample_tested"]])
+    assert {row["sample_tested"] for row in rows if row["tool"] in shown} == {True, False}

@@ -116,3 +116,17 @@ def test_letters_that_no_font_has_are_told_once(tmp_path):
         warnings.simplefilter("error")
         save(growth([(name, 0.2, None, None)]), tmp_path / "a.svg")
     assert "計算計算" in (tmp_path / "a.svg").read_text(encoding="utf-8").replace("\n", "")
+
+
+@pytest.mark.extras
+@pytest.mark.usefixtures("carried")
+def test_tick_labels_that_were_never_drawn_are_looked_at():
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import FixedFormatter, FixedLocator
+
+    for side in ("xaxis", "yaxis"):
+        figure = Figure()
+        axis = getattr(figure.add_subplot(), side)
+        axis.set_major_locator(FixedLocator([0.5]))
+        axis.set_major_formatter(FixedFormatter(["計"]))
+        assert borrow(figure) == "計"

@@ -106,3 +106,14 @@ def test_the_verdict_is_about_the_sum_of_kernels(found: Evaluation) -> None:
     assert better.beats_sum
     said = [_verdict([one]).head for one in (row, better, replace(better, estimator="sum"))]
     assert said == ["Undecided", "Better than the sum", "Add the kernels up"]
+
+
+def test_bands_say_for_which_runs_they_are() -> None:
+    document = Composition(estimators=()).fit(example_runs()).to_dict()
+    (table,) = (
+        one for one in model_tables(document) if "Band for" in [c.header for c in one.columns]
+    )
+    (column,) = (one for one in table.columns if one.header == "Band for")
+    assert {column.value(row) for row in table.rows} <= {
+        *("a run on a known device", "a run on a new device"),
+    }

@@ -271,3 +271,17 @@ def test_a_summary_for_ci_says_what_was_not_looked_for(
     claim = ("--claim", "12%", "--aggregation", "mean")
     assert run("audit", folder, "--by", "device", *claim, "--markdown", summary).code == 0
     assert "These caveats need single pairs and were not checked: affine, " in summary.read_text()
+
+
+def test_a_folder_that_cannot_be_listed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "a.parquet").write_bytes(b"PAR1")
+
+    def refuse(self: Path) -> Any:
+        raise PermissionError(13, "Permission denied", str(self))
+
+    monkeypatch.setattr(Path, "iterdir", refuse)
+    with pytest.raises(InputError, match=r"cannot be read \(Permission denied\)"):
+        parquet_files(tmp_path)
