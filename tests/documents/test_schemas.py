@@ -18,6 +18,7 @@ pytestmark = pytest.mark.extras
 #: Commands whose documents hold rows only, in this order; some read what an earlier one wrote.
 _OTHERS: dict[str, tuple[str, ...]] = {
     "claims": ("claims", "list"),
+    "claims-check": ("claims", "check"),
     "dataset": ("datasets", "show", "neusight"),
     "datasets": ("datasets", "list"),
     "figures": ("metrics", "list"),
