@@ -109,13 +109,26 @@ def test_a_correlation_with_text_in_place_of_a_number(tmp_path: Path) -> None:
 
 def test_power_of_each_sheet_and_table() -> None:
     found = fixture("accel-sim-power-pairs")
-    assert found.rows.select("variant", "table", "predicted", "measured").rows() == [
-        ("Volta_SASS_SIM", None, 168.5, 172.25),
-        ("Pascal_SASS_SIM", "tech_scaled", 100.5, 110.0),
-        ("Pascal_SASS_SIM", "before_scaling", 200.5, 110.0),
+    assert found.rows.select("tool", "device", "predicted", "measured").rows() == [
+        ("AccelWattch SASS SIM", "Volta", 168.5, 172.25),
+        ("AccelWattch SASS SIM, tech scaled", "Pascal", 100.5, 110.0),
+        ("AccelWattch SASS SIM, before scaling", "Pascal", 200.5, 110.0),
     ]
     assert found.rows["runtime_covered_fraction"].to_list() == [0.75, 1.0, 1.0]
-    assert len(found.notes) == 1
+    assert found.notes == ()
+
+
+def test_a_sheet_without_a_model_or_tables(tmp_path: Path) -> None:
+    path = tmp_path / "power.csv"
+    path.write_text(
+        "sheet_variant,kernel,sim_total_watts,hw_total_watts\nVolta,a,11,10\nVolta_HW,a,12,10\n",
+        encoding="utf-8",
+    )
+    rows = accel_sim.read(path).rows
+    assert rows.select("tool", "device").rows() == [
+        ("AccelWattch", "Volta"),
+        ("AccelWattch HW", "Volta"),
+    ]
 
 
 def test_powers_that_accelwattch_reports() -> None:
@@ -186,20 +199,20 @@ def test_the_samples(shared_data: Path) -> None:
     ]
     power = found.of(file="accelwattch_power_sim_vs_hw.csv").rows
     assert len(power) == 228
-    tables = power.group_by("variant", "table").len().sort("variant", "table").rows()
+    tables = power.group_by("device", "tool").len().sort("device", "tool").rows()
     assert tables == [
-        ("Pascal_PTX_SIM", "BEFORE SCALING", 20),
-        ("Pascal_PTX_SIM", "tech_scaled", 20),
-        ("Pascal_SASS_SIM", "before_scaling", 22),
-        ("Pascal_SASS_SIM", "tech_scaled", 22),
-        ("Turing_PTX_SIM", None, 21),
-        ("Turing_SASS_SIM", None, 26),
-        ("Volta_HW", None, 25),
-        ("Volta_Hybrid", None, 25),
-        ("Volta_PTX_SIM", None, 21),
-        ("Volta_SASS_SIM", None, 26),
+        ("Pascal", "AccelWattch PTX SIM, before scaling", 20),
+        ("Pascal", "AccelWattch PTX SIM, tech scaled", 20),
+        ("Pascal", "AccelWattch SASS SIM, before scaling", 22),
+        ("Pascal", "AccelWattch SASS SIM, tech scaled", 22),
+        ("Turing", "AccelWattch PTX SIM", 21),
+        ("Turing", "AccelWattch SASS SIM", 26),
+        ("Volta", "AccelWattch HW", 25),
+        ("Volta", "AccelWattch Hybrid", 25),
+        ("Volta", "AccelWattch PTX SIM", 21),
+        ("Volta", "AccelWattch SASS SIM", 26),
     ]
-    volta = power.filter(power["variant"] == "Volta_SASS_SIM")
+    volta = power.filter(device="Volta", tool="AccelWattch SASS SIM")
     error = ((volta["predicted"] - volta["measured"]).abs() / volta["measured"]).mean()
     assert error == pytest.approx(0.0919, abs=5e-4)
     measured = found.of(file="hw_power_validation_volta.csv").rows

@@ -394,17 +394,24 @@ def read_correlation(source: Source) -> Rows:
     sample="accel-sim-framework 2260456, extracted",
 )
 def _read_pairs(source: Source) -> Rows:
+    import polars as pl
+
     sheet = source.sheet(_PAIRS)
     power = Value("power", "W", "sim_total_watts", "hw_total_watts")
     keys = {"variant": "sheet_variant", "kernel": "kernel"}
     used = {*keys.values(), power.predicted, power.measured}
     rows = rows_of(sheet, [power], keys | other_keys(sheet, used), tool="AccelWattch")
-    notes = []
-    if "table" in rows.columns and rows["table"].drop_nulls().n_unique() > 1:
-        notes.append(
-            "Some variants have several tables of the same kernels: select one (key table)."
-        )
-    return Rows(rows, notes=notes)
+    # One GPU has several models of its power, and some of these several tables: each predicts the
+    # same kernels again, so that it is a tool of its own.
+    parts = pl.col("variant").str.splitn("_", 2).struct
+    device, model = parts.field("field_0"), parts.field("field_1")
+    name = pl.lit("AccelWattch ") + model.str.replace_all("_", " ")
+    if "table" in rows.columns:
+        table = pl.col("table").str.to_lowercase().str.replace_all("_", " ")
+        name += pl.when(table.is_null()).then(pl.lit("")).otherwise(pl.lit(", ") + table)
+    named = pl.when(model.is_null()).then(pl.lit("AccelWattch")).otherwise(name)
+    rows = rows.with_columns(tool=named, device=device)
+    return Rows(rows.drop("variant", "table", strict=False))
 
 
 @_tool.reads(
