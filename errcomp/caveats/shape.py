@@ -253,9 +253,10 @@ def one_sided(case: Case) -> Finding | None:
             "out one pair at a time)."
         )
     else:
+        says = "a single factor gains little" if after < case.mape else "no single factor helps"
         message += (
-            f"but no single factor helps: the best would change the MAPE from {percent(case.mape)} "
-            f"to {percent(after)} (estimated by leaving out one pair at a time)."
+            f"but {says}: the best would change the MAPE from {percent(case.mape)} to "
+            f"{percent(after)} (estimated by leaving out one pair at a time)."
         )
     return Finding(Caveat("one-sided", message, evidence), p)
 

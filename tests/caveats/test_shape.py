@@ -166,6 +166,12 @@ def test_the_gain_of_a_factor_is_not_flattered() -> None:
     assert caveat.evidence["side"] == "high"
 
 
+def test_a_factor_that_gains_little_is_said_to() -> None:
+    caveat = caveat_of(one_sided(case_of([0.996, 0.995, 0.994] * 4, [1.0] * 12)))
+    assert "12 of 12 predictions are too low; but a single factor gains little" in caveat.message
+    assert caveat.evidence["mape_after"] < caveat.evidence["mape_before"]
+
+
 def test_a_factor_that_does_not_help_is_said_so() -> None:
     caveat = caveat_of(one_sided(case_of([1.01] * 6 + [3.0] * 5, [1.0] * 11)))
     assert caveat.message == (

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
 import errcomp as ec
@@ -158,7 +157,9 @@ def test_a_file_larger_than_claims_can_be_is_not_read(tmp_path: Path) -> None:
         read_claims(path)
 
 
+@pytest.mark.extras
 def test_the_published_schema_accepts_what_is_read(tmp_path: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
     schema = entries.json_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     valid = jsonschema.Draft202012Validator(json.loads(json.dumps(schema)))
