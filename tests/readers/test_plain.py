@@ -428,3 +428,10 @@ def test_a_bomb_is_left_packed(tmp_path: Path) -> None:
         InputError, match=r"pairs\.csv\.gz: it unpacks to far more than its size, 64 MiB so far"
     ):
         read(path)
+
+
+def test_a_name_over_two_lines_may_begin_like_a_comment(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text('predicted,measured,"note\n# of a run"\n11,10,a\n# left out\n12,10,b\n')
+    pairs = read_pairs(path)
+    assert (pairs.n, tuple(pairs.keys)) == (2, ("note\n# of a run",))
