@@ -474,7 +474,7 @@ def audit(
     if claims is not None:
         from errcomp.claims.entries import claims_given
 
-        asked = claims_given(claims)
+        asked = claims_given(claims, unit=rows.unit)
     clusters = cluster_keys(cluster, rows.keys)
     usual = by is USUAL_KEYS
     grouping = check_keys(with_roles(USUAL_KEYS, rows.keys) if usual else by, _COLUMNS)
@@ -496,9 +496,10 @@ def audit(
     drawn_of = partial(drawn_whole, cluster=cluster)
     row_of = partial(_row, estimates_of=estimates_of, note=note, drawn_of=drawn_of)
     parts = []
+    about = None if asked is None else claims_about(asked, names)
     for name in names:
         part = chosen.of_tool(name) if name in chosen.tools else chosen
-        known = claims_of(name) if asked is None else claims_about(name, asked, names)
+        known = claims_of(name) if about is None else about[name]
         parts.append(_part_of(name, part, known, grouping, row_of))
     tests = {one.test for part in parts for one in part if one.row.verdict.recomputed}
     joint = 1 - (1 - level) / max(len(tests), 1)

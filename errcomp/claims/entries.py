@@ -17,6 +17,8 @@ from typing import Any
 
 from errcomp.claims.printed import parse_printed
 from errcomp.claims.registry import (
+    NOT_STATED,
+    USER_METRICS,
     VERIFIABLE,
     Claim,
     Given,
@@ -33,32 +35,21 @@ __all__ = ["SCHEMA", "check_claims", "claims_given", "json_schema", "read_claims
 SCHEMA = "errcomp.claims-of-a-tool/2"
 #: Files are read whole: a list of figures is small.
 _LARGEST = 16 * 2**20
-LEVELS = ("kernel", "operator", "basic block", "phase", "model", "collective", "system",
-          "design point")  # fmt: skip
+#: Those of pairs (`errcomp.readers`), and what only claims are about.
+LEVELS = ("kernel", "collective", "model", "request", "system", "basic block", "design point")
 REFERENCES = ("hardware", "RTL simulation", "simulator", "unclear", "none")
-#: Metrics that only sources use, and their kinds. Those of `metric_of` are known, too.
-_OF_SOURCES: Mapping[str, Kind] = {
+#: Metric → its kind; a share may have any limit, and other names of `metric_of` are known, too.
+METRICS: Mapping[str, Kind] = {
+    **USER_METRICS,
+    "MAPE": "error",
     "RMSE": "error",
     "accuracy": "error",
     "alignment": "error",
     "IPC correlation": "correlation",
     "none": "none",
 }
-#: Metric → its kind, as far as names are listed; a share may have any limit.
-METRICS: Mapping[str, Kind] = {
-    "error": "error",
-    "MAPE": "error",
-    **_OF_SOURCES,
-    "MAE": "measured",
-    "correlation": "correlation",
-    "R2": "correlation",
-    "Kendall tau": "correlation",
-    "share within 10%": "share",
-}
 _SHARE = re.compile(r"share within \d+(\.\d+)?%")
 _URL = re.compile(r"https?://[A-Za-z0-9.-]+(:\d+)?(/\S*)?|doi:\S+|10\.\d{4,9}/\S+")
-#: What an entry should say and this word allows for: the source was read and does not say it.
-NOT_STATED = "not stated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,8 +282,13 @@ def check_claims(path: str | os.PathLike[str] | None = None) -> list[dict[str, A
     return rows
 
 
-def claims_given(claims: Given | Sequence[Given]) -> list[Claim]:
+def claims_given(claims: Given | Sequence[Given], *, unit: str | None = None) -> list[Claim]:
     """Return claims that are given as figures, files or `Claim`.
+
+    Raises
+    ------
+    InputError
+        As in `read_claims`; or an MAE is in another unit than the pairs.
 
     Examples
     --------
@@ -307,6 +303,12 @@ def claims_given(claims: Given | Sequence[Given]) -> list[Claim]:
             found += read_claims(one)
         else:
             found.append(user_claim(one))
+    for one in found:
+        if one.unit and unit and one.unit != unit:
+            raise InputError(
+                f"the claim {one.printed} ({one.source}) is in {one.unit}, but the pairs are in "
+                f"{unit}. Write the claim in {unit}."
+            )
     return found
 
 
@@ -335,10 +337,21 @@ def json_schema() -> dict[str, Any]:
             "tool": {**_TEXT, "description": "name of the tool"},
             "position": {"type": "integer", "description": "place in lists of the registry"},
             "also": {"type": "array", "items": _TEXT, "description": "other names of the tool"},
-            "work": {"type": "object", "properties": work, "description": "its publication"},
+            "work": {
+                "type": "object",
+                "properties": work,
+                "required": [*work],
+                "additionalProperties": False,
+                "description": "its publication",
+            },
             "pairs": {
                 "type": "array",
-                "items": {"type": "object", "properties": pairs, "required": [*pairs]},
+                "items": {
+                    "type": "object",
+                    "properties": pairs,
+                    "required": [*pairs],
+                    "additionalProperties": False,
+                },
                 "description": "where predictions and measurements are published",
             },
             "claims": {"type": "array", "items": entry, "minItems": 1},
@@ -377,6 +390,7 @@ def _claims(document: Mapping[str, Any], name: str) -> list[Claim]:
         whole = Field(document, "", document)
         _known(whole, _OF_A_FILE)
         tool = _text(whole.at("tool"))
+        _about(whole)
         found: list[Claim] = []
         for field in whole.at("claims").items(1):
             claim = _claim(field, tool)
@@ -392,6 +406,29 @@ def _claims(document: Mapping[str, Any], name: str) -> list[Claim]:
     except InputError as error:
         raise InputError(f"{name}: {error}") from error
     return found
+
+
+def _about(whole: Field) -> None:
+    """Refuse other keys of the file than the schema has, apart from its claims."""
+    if whole.has("position"):
+        _whole(whole.at("position"))
+    for name in whole.at("also").items() if whole.has("also") else ():
+        _text(name)
+    if whole.has("work"):
+        work = whole.at("work")
+        _known(work, ("title", "year", "url"))
+        _text(work.at("title"))
+        _whole(work.at("year"))
+        _url(work.at("url"))
+    for pairs in whole.at("pairs").items() if whole.has("pairs") else ():
+        _known(pairs, ("where", "licence"))
+        _text(pairs.at("where"))
+        _text(pairs.at("licence"))
+
+
+def _whole(field: Field) -> None:
+    if isinstance(field.value, bool) or not isinstance(field.value, int):
+        field.refuse("a whole number")
 
 
 def _known(field: Field, known: Iterable[str]) -> None:

@@ -29,6 +29,8 @@ __all__ = [
     "work_of",
 ]
 
+#: The source was read and does not say it.
+NOT_STATED = "not stated"
 Kind = Literal["error", "measured", "correlation", "share", "none"]
 Verifiable = Literal["verifiable", "no output", "no hardware", "no pairs"]
 
@@ -117,9 +119,9 @@ class Claim(Document):
     reference: str
     verifiable: Verifiable
     reason: str
-    aggregation: str = "not stated"
-    workloads: str = "not stated"
-    scope: str = "not stated"
+    aggregation: str = NOT_STATED
+    workloads: str = NOT_STATED
+    scope: str = NOT_STATED
     subset: Mapping[str, str] = field(default_factory=dict)
     source: str = ""
     edition: str = ""
@@ -128,8 +130,8 @@ class Claim(Document):
     note: str = ""
     url: str = ""
     checked: str = ""
-    protocol: str = "not stated"
-    n: int | str = "not stated"
+    protocol: str = NOT_STATED
+    n: int | str = NOT_STATED
     unit: str = ""
 
     def _agree(self, field: Field) -> None:
@@ -273,20 +275,37 @@ def claims_of(tool: str) -> tuple[Claim, ...]:
     return tuple(claim for claim in entries if claim.tool == name)
 
 
-def claims_about(tool: str, claims: Sequence[Claim], tools: Sequence[str]) -> tuple[Claim, ...]:
-    """Return the claims that are about one of the tools in a table.
+def claims_about(claims: Sequence[Claim], tools: Sequence[str]) -> Mapping[str, tuple[Claim, ...]]:
+    """Return which claims are about each of the tools in a table.
+
+    The claims on a single tool are about this one, whatever they call it.
+
+    Raises
+    ------
+    InputError
+        There are several tools, and no claim is about any of them.
 
     Examples
     --------
     >>> a, b = (user_claim("5%", tool=name) for name in ("A", "B"))
-    >>> [claim.tool for claim in claims_about("a", [a, b], ["a", "b"])]
-    ['A']
-    >>> [claim.tool for claim in claims_about("mine", [a, b], ["mine"])]
+    >>> {tool: [one.tool for one in some] for tool, some in claims_about([a], ["a", "b"]).items()}
+    {'a': ['A'], 'b': []}
+    >>> [claim.tool for claim in claims_about([a, b], ["mine"])["mine"]]
     ['A', 'B']
     """
     if len(tools) == 1:
-        return tuple(claims)
-    return tuple(one for one in claims if not one.tool or plain(one.tool) == plain(tool))
+        return {tools[0]: tuple(claims)}
+    found = {
+        tool: tuple(one for one in claims if not one.tool or plain(one.tool) == plain(tool))
+        for tool in tools
+    }
+    if claims and not any(found.values()):
+        raise InputError(
+            f"the claims are about {claims[0].tool}, but the tools in the table are "
+            f"{', '.join(tools)}. Name the tool of the claims as in the table, or choose one tool "
+            "(--tool, in Python tool=)."
+        )
+    return found
 
 
 def find(
@@ -526,4 +545,5 @@ def user_claim(
 
 
 def plain(name: str) -> str:
+    """Return a name without case and punctuation."""
     return "".join(c for c in name.casefold() if c.isalnum())

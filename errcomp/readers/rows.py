@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from os import PathLike
 from pathlib import Path
 
@@ -51,14 +51,27 @@ def is_output(path: str | PathLike[str], columns: Mapping[str, str] | None = Non
     source = Source(path)
     if is_rows(source):
         return True
-    # No tool uses both names, so the readers, which are slow to load, need not look.
-    if {"predicted", "measured"} <= {*source.header, *source.json_names}:
+    if has_our_names((*source.header, *source.json_names)):
         return False
     from errcomp.readers.workbook import is_workbook
 
     if is_workbook(Path(path)):
         return False
     return is_archive(Path(path)) or bool(recognise(source))
+
+
+def has_our_names(names: Iterable[str]) -> bool:
+    """Return whether columns have names that no tool uses: people wrote the table.
+
+    The readers, which are slow to load, need not look at it. One tool has predicted and actual.
+
+    Examples
+    --------
+    >>> has_our_names(["predicted"]), has_our_names(["predicted", "actual"])
+    (True, False)
+    """
+    some = set(names)
+    return "measured" in some or ("predicted" in some and "actual" not in some)
 
 
 def read(path: AnyPath) -> Output:

@@ -220,3 +220,45 @@ def test_a_complete_file_passes(tmp_path: Path) -> None:
     path = written(tmp_path, entry)
     assert check_claims(path)[0]["missing"] == []
     assert main(["claims", "check", str(path), "--fail-on", "missing"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("others", "expected"),
+    [
+        ({"position": "1"}, "position must be a whole number, got '1'"),
+        ({"also": "x"}, "also must be a list, got 'x'"),
+        ({"also": [1]}, r"also\[0\] must be a text, got 1"),
+        ({"work": 5}, "work must be an object, got 5"),
+        ({"work": {"title": "t", "url": "https://a.b"}}, "work has no key 'year'"),
+        ({"work": {"title": "t", "year": True, "url": "https://a.b"}}, "work.year must be a whole"),
+        ({"work": {"title": "t", "year": 1, "link": "u"}}, "work has an unknown key 'link'"),
+        ({"pairs": [{"where": "here"}]}, r"pairs\[0\] has no key 'licence'"),
+        ({"pairs": {}}, "pairs must be a list"),
+    ],
+    ids=str,
+)
+def test_what_a_file_says_of_its_tool_has_the_form_of_the_schema(
+    tmp_path: Path, others: dict[str, Any], expected: str
+) -> None:
+    with pytest.raises(InputError, match=expected):
+        read_claims(written(tmp_path, ENTRY, **others))
+
+
+def test_an_mae_in_another_unit_than_the_pairs_is_refused(tmp_path: Path) -> None:
+    entry = {**ENTRY, "metric": "MAE", "printed": "0.5", "unit": "ms", "level": "request"}
+    path = written(tmp_path, entry)
+    one = {"sim": PAIRS["sim"], "hw": PAIRS["hw"]}
+    with pytest.raises(InputError, match=r"the claim 0\.5 .* is in ms, but the pairs are in us"):
+        ec.audit(one, predicted="sim", measured="hw", unit="us", claims=path)
+    for unit in ("ms", None):
+        result = ec.audit(one, predicted="sim", measured="hw", unit=unit, claims=path)
+        assert result.overall.verdict.claim == read_claims(path)[0]
+
+
+def test_claims_about_no_tool_of_the_table_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path, ENTRY, tool="c")
+    with pytest.raises(InputError, match="claims are about c, but the tools in the table are a, b"):
+        ec.audit(PAIRS, predicted="sim", measured="hw", claims=path)
+    # A single tool is meant, whatever it is called.
+    result = ec.audit(PAIRS, predicted="sim", measured="hw", claims=path, tool="a")
+    assert result.overall.verdict.claim == read_claims(path)[0]

@@ -40,6 +40,9 @@ def test_claims_are_listed_and_shown(run: Run) -> None:
     ran = run("claims", "list", "--json")
     assert len({row["tool"] for row in ran.json["rows"]}) == 57
     assert all(row["url"] and row["work"]["url"] for row in ran.json["rows"])
+    (one,) = (r for r in ran.json["rows"] if r["tool"] == "Wattchmen" and r["printed"] == "14%")
+    assert (one["n"], one["protocol"]) == (16, "not stated")
+    assert "held-out GPU" in " ".join(run("claims", "show", "KernelSight-LM").out.split())
     assert max(map(len, run("claims", "list").out.splitlines())) <= 100
     assert all(
         "kernel" in r["level"]

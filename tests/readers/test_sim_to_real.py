@@ -50,6 +50,15 @@ def test_errors_that_follow_are_said_to(tmp_path: Path) -> None:
     )
 
 
+def test_an_error_of_nothing_does_not_follow(tmp_path: Path) -> None:
+    path = tmp_path / "error_records.csv"
+    header = "simulator,stage_index,metric_name,predicted,actual,mape"
+    rows = ["a,-1,e2e_mean,1,0,5", "a,-1,e2e_p99,2,2,0", "a,-1,ttft_p99,,2,", "a,-1,itl_p99,2,2,0"]
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    (note,) = sim_to_real.read(path).notes
+    assert note.startswith("1 of 3 errors printed in the file do not follow")
+
+
 @pytest.mark.parametrize("name", ["e2e", "tpot_mean", "ttft_max", ""])
 def test_an_unknown_metric_is_refused(tmp_path: Path, name: str) -> None:
     path = tmp_path / "error_records.csv"

@@ -59,9 +59,15 @@ def test_what_is_no_number_is_refused(tmp_path: Path) -> None:
         simumax.read(path)
     with pytest.raises(InputError, match=r"rows\[0\] has no case"):
         simumax.read(changed(tmp_path, 0, case=None))
-    path.write_text('{"system_rel": "x", "rows": []}', encoding="utf-8")
-    with pytest.raises(InputError, match="rows must be a list of runs with perf_ms"):
-        simumax.read(path)
+    for rows in ("[]", "[1]", '[{"case": "a"}, null]', "{}"):
+        path.write_text(f'{{"system_rel": "x", "rows": {rows}}}', encoding="utf-8")
+        with pytest.raises(InputError, match="rows must be a list of runs with perf_ms"):
+            simumax.read(path)
+
+
+def test_a_group_that_is_no_name_is_none(tmp_path: Path) -> None:
+    found = simumax.read(changed(tmp_path, 0, memory_group_name=["small"]))
+    assert found.rows["quantity"].to_list().count("memory") == 3
 
 
 @pytest.mark.shared

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from errcomp.claims.printed import parse_printed
-from errcomp.claims.registry import Claim, claims
+from errcomp.claims.registry import NOT_STATED, Claim, claims
 
 __all__ = ["registry_figures"]
 
-NOT_STATED = "not stated"
-
 #: Metric and aggregation of a claim → quantity of a table of figures.
 _QUANTITIES = {
-    ("MAPE", "not stated"): "mean",
+    ("MAPE", NOT_STATED): "mean",
     ("error", "mean"): "mean",
     ("MAPE", "mean"): "mean",
     ("error", "median"): "median",

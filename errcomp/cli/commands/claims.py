@@ -179,6 +179,8 @@ def _row(claim: Claim) -> dict[str, Any]:
     work = work_of(claim.tool)
     return {
         **claim.to_dict(),
+        "protocol": claim.protocol,
+        "n": claim.n,
         "url": claim.url,
         "checked": claim.checked,
         "work": {"title": work.title, "year": work.year, "url": work.url},
@@ -208,6 +210,8 @@ def _claim_table(row: Mapping[str, Any]) -> Table:
         "against": row["reference"],
         "quantity": row["quantity"],
         "workloads": row["workloads"],
+        "protocol": row["protocol"],
+        "n": str(row["n"]),
         "subset": ", ".join(f"{k} {v}" for k, v in row["subset"].items()),
         "source": row["source"],
         "printed at": row["url"],

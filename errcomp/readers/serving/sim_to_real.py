@@ -78,7 +78,7 @@ _tool = ToolFormats(
     "request: time, ttft, itl (ms)",
     _NEEDED,
     limits="The column tool names the simulator. Simulators ran different numbers of the "
-    "experiments: compare them with --keys experiment,stage,statistic,quantity.",
+    "experiments: compare them with --keys experiment,workload,stage,statistic.",
 )
 def _errors(source: Source) -> Rows:
     import polars as pl
@@ -103,8 +103,8 @@ def _notes(sheet: Sheet) -> list[str]:
     predicted, actual, stated = (sheet.numbers(name) for name in ("predicted", "actual", "mape"))
     with np.errstate(divide="ignore", invalid="ignore"):
         off = np.abs(100 * np.abs(predicted / actual - 1) - stated)
-    unlike = int(np.count_nonzero(off > _ROUNDING))
-    both = int(np.count_nonzero(np.isfinite(off)))
+    there = np.isfinite(predicted) & np.isfinite(actual) & np.isfinite(stated)
+    both, unlike = int(there.sum()), int((there & ~(off <= _ROUNDING)).sum())
     agrees = (
         f"All {both} errors printed in the file follow from its predictions and measurements."
         if not unlike

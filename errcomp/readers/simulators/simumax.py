@@ -10,7 +10,7 @@ from errcomp.readers.core.values import dicts_of, number, text, whole
 
 _KEYS = {"model": "model", "parallel": "parallel", "kind": "schedule"}
 _COUNTS = {"layer_num": "layers", "mbc": "microbatches", "vp_size": "virtual_stages"}
-#: Quantity → unit, predicted, measured, the error printed, and the places it is printed with.
+#: Quantity → unit, predicted, measured, and the error printed.
 _QUANTITIES = {
     "time": ("ms", "perf_ms", "real_ms", "rel_err_pct"),
     "memory": ("GiB", "perf_alloc_gib", "real_alloc_gib", "alloc_err_pct"),
@@ -71,8 +71,8 @@ _tool = ToolFormats(
 )
 def _summary(source: Source) -> Rows:
     content = source.json()
-    runs = dicts_of(content.get("rows")) if isinstance(content, dict) else []
-    if not runs:
+    runs = content.get("rows") if isinstance(content, dict) else None
+    if not isinstance(runs, list) or not runs or not all(isinstance(run, dict) for run in runs):
         raise source.error(
             "rows must be a list of runs with perf_ms and real_ms. The file may be from another "
             "version of SimuMax."
@@ -92,7 +92,7 @@ def _summary(source: Source) -> Rows:
             predicted, real = (_amount(source, run, side, i) for side in (ours, theirs))
             if predicted is None and real is None:
                 continue
-            shared = (run.get("memory_group_name"), predicted, real)
+            shared = (text(run.get("memory_group_name")), predicted, real)
             if quantity == "memory" and shared[0] is not None:
                 if shared in measured:
                     again += 1
