@@ -499,7 +499,9 @@ def audit(
     about = None if asked is None else claims_about(asked, names)
     for name in names:
         part = chosen.of_tool(name) if name in chosen.tools else chosen
-        known = claims_of(name) if about is None else about[name]
+        # A source that gives no figure claims nothing that pairs could test.
+        published = (claim for claim in claims_of(name) if claim.kind != "none")
+        known = tuple(published) if about is None else about[name]
         parts.append(_part_of(name, part, known, grouping, row_of))
     tests = {one.test for part in parts for one in part if one.row.verdict.recomputed}
     joint = 1 - (1 - level) / max(len(tests), 1)

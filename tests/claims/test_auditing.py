@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 import errcomp as ec
-from errcomp.claims.registry import user_claim
+from errcomp.claims.registry import claims_of, user_claim
 from errcomp.errors import InputError
 
 #: Device, mode, n, MAPE in percent and verdict; figures recomputed by hand from the artifact.
@@ -29,6 +29,12 @@ EXPECTED = {
 @pytest.fixture(scope="module")
 def result() -> ec.claims.auditing.Audit:
     return ec.audit(ec.datasets.load("neusight"), by=["device", "mode"])
+
+
+def test_a_published_source_without_a_figure_is_no_claim() -> None:
+    assert [claim.kind for claim in claims_of("SimuMax")] == ["none"]
+    result = ec.audit({"tool": ["SimuMax"] * 6, "predicted": [1.1] * 6, "measured": [1.0] * 6})
+    assert (result.claims, result.overall.verdict.word) == ((), "no claim")
 
 
 def test_every_configuration_is_counted_once(result: ec.claims.auditing.Audit) -> None:
