@@ -14,6 +14,8 @@ import numpy as np
 import polars as pl
 
 from errcomp import datasets
+from errcomp.claims import replicate_survey
+from errcomp.claims.replicate import STATUSES
 from errcomp.halflife.fitting import release_study
 from errcomp.tables import Kernels
 
@@ -150,6 +152,42 @@ def ort_releases() -> dict[str, Any]:
     }
 
 
+def replication() -> dict[str, Any]:
+    """Return how many printed cells of the survey are reproduced, and the statements shown."""
+    found = replicate_survey()
+    count = found.counts()["all"]
+    tried = [cell for cell in found.cells if cell.chance is not None]
+    other = [cell for cell in tried if cell.status == STATUSES[1]]
+    said = {cell.row: cell.recomputed for cell in found.tables()["statements"]}
+    statements = found.counts()["statements"]
+    return {
+        "cells": {
+            "all": len(found.cells),
+            "recomputed": len(found.cells) - count["no data"],
+            "matching": count[STATUSES[0]] + count[STATUSES[1]],
+            "under_another_rule": count[STATUSES[1]],
+            "without_data": count["no data"],
+        },
+        "chance": {
+            "tried": len(tried),
+            "given": len(other),
+            "expected": round(sum(cell.chance for cell in tried), 1),
+            "above_5_percent": sum(cell.chance > 0.05 for cell in other),
+        },
+        "statements": {
+            "not_reproduced": statements["not reproduced"],
+            "with_data": sum(statements.values()) - statements["no data"],
+        },
+        "examples": {
+            "categories": said["categories of the suite"],
+            "shared": said["scenarios that two tools predict"],
+            "better_in_inference": said["inference against training"],
+            "variance": round(said["prediction variance of MoE models"], 2),
+            "reversed": said["ranking by reliability"],
+        },
+    }
+
+
 def facts() -> dict[str, Any]:
     """Return all values that the pages refer to."""
     return {
@@ -159,6 +197,7 @@ def facts() -> dict[str, Any]:
         "torch-cpu": measured("torch-cpu"),
         "torch-cuda": measured("torch-cuda"),
         "ort-releases": ort_releases(),
+        "replication": replication(),
         "survey": {t.file: t.rows for t in datasets.info("survey").tables if t.file != "runs.csv"},
     }
 

@@ -238,6 +238,28 @@ def words(values: list[str]) -> Any:
 
 
 @dataclass(frozen=True)
+class IfKnown(Part):
+    """A field that is written only where it is known, so that older documents need not have it."""
+
+    name: str
+    shape: Shape
+
+    def write(self, result: Any) -> Mapping[str, Any]:
+        """Return the key with the value; nothing for None."""
+        value = getattr(result, self.name)
+        return {} if value is None else {self.name: self.shape.write(value)}
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        """Return the field; None without the key."""
+        known = field.has(self.name)
+        return {self.name: self.shape.read(field.at(self.name)) if known else None}
+
+    def schema(self, names: Names) -> dict[str, dict[str, Any]]:
+        """Return the schema of the field's type."""
+        return {self.name: self.shape.schema(names)}
+
+
+@dataclass(frozen=True)
 class GroupKeys(Part):
     """The values of the grouping keys, which are written among the keys of a row.
 
@@ -268,6 +290,11 @@ class GroupKeys(Part):
 def key(name: str, field: str, type_: Any = None) -> Key:
     """Return a `Key` for a field; without a type, it has the type of the field."""
     return Key(name, field, cast(Shape, None) if type_ is None else shape_of(type_))
+
+
+def if_known(name: str) -> IfKnown:
+    """Return an `IfKnown` with the type of its field."""
+    return IfKnown(name, cast(Shape, None))
 
 
 class Document:
@@ -343,16 +370,18 @@ class Document:
         """Return the JSON Schema of the object; add the schemas of inner classes to `names`."""
         described = attributes_told(cls)
         properties: dict[str, Any] = {"schema": {"const": cls.SCHEMA}} if cls.SCHEMA else {}
+        optional = []
         for part in parts_of(cls):
             for name, schema in part.schema(names).items():
                 text = described.get(part.name if isinstance(part, Key) else name)
                 properties[name] = {"description": text, **schema} if text else schema
+                optional += [name] if isinstance(part, IfKnown) else []
         others = properties.pop("*", False)
         return {
             "description": (cls.__doc__ or "").partition("\n")[0],
             "type": "object",
             "properties": properties,
-            "required": list(properties),
+            "required": [name for name in properties if name not in optional],
             "additionalProperties": others,
         }
 
@@ -370,7 +399,7 @@ def parts_of(cls: type[Document]) -> tuple[Part, ...]:
 def _parts(cls: type[Document]) -> Iterator[Part]:
     for part in cls.KEYS or tuple(field.name for field in fields(cast(Any, cls))):
         named = key(part, part) if isinstance(part, str) else part
-        if isinstance(named, Key) and named.shape is None:
+        if isinstance(named, Key | IfKnown) and named.shape is None:
             yield replace(named, shape=shape_of(type_of(cls, named.name)))
         else:
             yield named

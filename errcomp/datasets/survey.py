@@ -19,6 +19,12 @@ _CELLS = {
     "value": Column("number", "the printed number; missing where words are printed", "as unit"),
     "unit": Column("text", "unit of value; empty where words are printed"),
 }
+_PLATFORMS = {
+    "tool": Column("text", "name of the tool"),
+    "platform": Column("text", "column of Table 1 that it belongs to"),
+    "method": Column("text", "row of Table 1 that it belongs to"),
+    "listed": Column("text", "Table 2, or text where only the text names it"),
+}
 _RUNS = {
     "tool": Column("text", "VIDUR, ASTRA-sim or Timeloop"),
     "run": Column("text", "name of the run or of its log"),
@@ -40,7 +46,11 @@ SPECS = {
         "copied; timeloop-accelergy-exercises: MIT, Copyright (c) 2019 Joel Emer",
         reference="the survey has no published version; tables are numbered as in its second "
         "edition",
-        tables={**{f"{stem}.csv": _CELLS for stem in LAYOUTS}, "runs.csv": _RUNS},
+        tables={
+            **{f"{stem}.csv": _CELLS for stem in (*LAYOUTS, "table1_taxonomy", "statements")},
+            "platforms.csv": _PLATFORMS,
+            "runs.csv": _RUNS,
+        },
         build=build,
     )
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import shutil
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 from errcomp import datasets
 from errcomp.errors import InputError
 from errcomp.readers.learned.survey import CELL_COLUMNS, LAYOUTS, QUANTILE_RULES, build, read_runs
+from errcomp.readers.learned.survey_text import STATEMENTS, TAXONOMY
 
 REQUEST_COLUMNS = (
     "Request Id",
@@ -218,18 +220,55 @@ def test_the_same_source_gives_the_same_bytes(shared_data):
 @pytest.mark.shared
 def test_every_figure_transcribed_is_a_cell(shared_data):
     for name, content in build(shared_data).items():
-        if name == "runs.csv":
+        if name in ("runs.csv", "platforms.csv"):
             continue
         rows = list(csv.DictReader(io.StringIO(content.decode())))
         assert tuple(rows[0]) == CELL_COLUMNS
         assert len({(row["row"], row["column"]) for row in rows}) == len(rows)
         assert all(row["printed"] and row["where"] for row in rows)
         assert all(bool(row["unit"]) == bool(row["value"]) for row in rows)
+        if name.removesuffix(".csv") not in LAYOUTS:
+            continue
         with (shared_data / "survey" / name).open(encoding="utf-8") as file:
             source = list(csv.DictReader(file))
         columns = LAYOUTS[name.removesuffix(".csv")].values
         filled = sum(bool(line[column]) for line in source for column in columns)
         assert len(rows) == filled
+
+
+EDITIONS = {"second": "000_", "first": "001_"}
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_the_figures_of_the_text_stand_in_their_edition(shared_data, edition):
+    (path,) = (shared_data.parent / "background").glob(f"{EDITIONS[edition]}*.txt")
+    numbers = set(re.findall(r"\d+(?:\.\d+)?", path.read_text(encoding="utf-8")))
+    of_edition = [said for said in STATEMENTS if said[0] == edition]
+    assert len(of_edition) > 5
+    words = {"tools with identical output in three runs", "attempts to deploy nn-Meter"}
+    words |= {"years until nn-Meter was unusable", "research gaps", "types of models"}
+    words |= {"types of models for GPUs", "tools with full experiments", "AMD GPUs of NeuSight"}
+    for _, _, row, printed, _ in of_edition:
+        if row not in words:  # written in letters
+            assert set(re.findall(r"\d+(?:\.\d+)?", printed)) <= numbers, row
+
+
+@pytest.mark.shared
+def test_table_1_is_printed_so(shared_data):
+    (path,) = (shared_data.parent / "background").glob("000_*.txt")
+    rows = dict(re.findall(r"^\| ([A-Za-z-]+) +((?:\| \d +){5})", path.read_text("utf-8"), re.M))
+    assert {
+        name.lower(): tuple(map(int, re.findall(r"\d", cells))) for name, cells in rows.items()
+    } == {name.lower(): counts for name, counts in TAXONOMY.items()}
+
+
+@pytest.mark.shared
+def test_an_unknown_platform_is_refused(copy):
+    path = copy / "survey" / "tools.csv"
+    path.write_text(path.read_text().replace("GPU cluster", "abacus"))
+    with pytest.raises(InputError, match=r"tools.csv: line 18: platform 'abacus' is not one of"):
+        build(copy)
 
 
 @pytest.fixture
@@ -279,7 +318,8 @@ def test_a_folder_without_the_tables_is_refused(tmp_path):
 
 def test_what_is_stored_describes_itself():
     info = datasets.info("survey")
-    assert info.rows == 383
-    assert {table.file for table in info.tables} == {f"{n}.csv" for n in (*LAYOUTS, "runs")}
+    assert info.rows == 507
+    names = (*LAYOUTS, "table1_taxonomy", "statements", "platforms", "runs")
+    assert {table.file for table in info.tables} == {f"{name}.csv" for name in names}
     with pytest.raises(InputError, match="holds several tables"):
         datasets.load("survey")

@@ -9,6 +9,7 @@ import pytest
 
 from errcomp import datasets
 from errcomp.claims import replicate_survey
+from errcomp.claims.replicate.judging import INPUTS
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +26,7 @@ def printed():
     return {
         (name, row["row"], row["column"]): row["printed"]
         for name, frame in datasets.tables("survey").items()
-        if name != "runs"
+        if name not in INPUTS
         for row in frame.iter_rows(named=True)
     }
 

@@ -32,6 +32,8 @@ TITLES: Mapping[str, str] = {
     "error_by_level": "Error by level (sections 4, 7.9 and 8)",
     "text_neusight": "NeuSight in the text",
     "timeloop_resnet50_conv1": "Timeloop (section 7.4)",
+    "table1_taxonomy": "Table 1: tools by type and platform",
+    "statements": "Statements in the text",
 }
 
 
@@ -103,7 +105,7 @@ def _replication(printed: Mapping[str, pl.DataFrame], pairs: Pairs) -> Replicati
 
 def _parts() -> Mapping[str, Callable[[Source], Iterator[Cell]]]:
     """Return the function that recomputes each table of the dataset."""
-    from errcomp.claims.replicate import judgements, neusight, runs
+    from errcomp.claims.replicate import judgements, neusight, runs, statements
 
     return {
         "tools": judgements.tools,
@@ -119,4 +121,6 @@ def _parts() -> Mapping[str, Callable[[Source], Iterator[Cell]]]:
         "error_by_level": neusight.error_by_level,
         "text_neusight": neusight.text,
         "timeloop_resnet50_conv1": runs.timeloop,
+        "table1_taxonomy": statements.table1,
+        "statements": statements.statements,
     }

@@ -200,7 +200,8 @@ def coverage_of(source: Source, tool: str, letters: str) -> dict[str, int]:
     return by_row
 
 
-def _suite(source: Source) -> dict[str, int]:
+def suite_of(source: Source) -> dict[str, int]:
+    """Return the number of scenarios of each category of Table 3."""
     return {cell.row: int(cell.value or 0) for cell in source.cells[_SUITE_TABLE]}
 
 
@@ -212,7 +213,7 @@ def _tools(source: Source) -> list[str]:
 def _covered(source: Source, letters: str, at_least: int) -> _Bounds:
     """Return how many scenarios at least this many tools (1 or 2) cover."""
     low = high = 0
-    for category, size in _suite(source).items():
+    for category, size in suite_of(source).items():
         counts = [coverage_of(source, tool, letters).get(category, 0) for tool in _tools(source)]
         possible = [
             more if at_least == 2 else once + more for once, more in _reachable(counts, size)
@@ -241,7 +242,7 @@ def _reachable(counts: Sequence[int], size: int) -> set[tuple[int, int]]:
 
 def table3(source: Source) -> Iterator[Cell]:
     """Say that the suite is a definition, and give its sum."""
-    total = sum(_suite(source).values())
+    total = sum(suite_of(source).values())
     for cell in source.cells[_SUITE_TABLE]:
         yield no_data(
             cell,
@@ -252,7 +253,7 @@ def table3(source: Source) -> Iterator[Cell]:
 
 def table9_coverage(source: Source) -> Iterator[Cell]:
     """Compare the sizes with Table 3; the survey decides what a tool covers."""
-    suite = _suite(source)
+    suite = suite_of(source)
     for cell in source.cells[_COVERAGE]:
         if cell.column == "scenarios":
             same = Candidate(
@@ -271,7 +272,7 @@ def table9_coverage(source: Source) -> Iterator[Cell]:
 
 def table9_totals(source: Source) -> Iterator[Cell]:
     """Recompute the totals from the cells of Table 9 under each way of counting partial support."""
-    suite = _suite(source)
+    suite = suite_of(source)
     n = sum(suite.values())
     for cell in source.cells[_TOTALS]:
         if cell.column != "suite":
@@ -288,7 +289,13 @@ def table9_totals(source: Source) -> Iterator[Cell]:
                 "The headline states one half; none of the printed counts gives one half.",
             )
         else:
-            yield judge(cell, _of_suite(source, cell, n), _BOUNDS)
+            count = source.number(_TOTALS, "at most one tool, scenarios", "suite")
+            share = (
+                f" The printed count, {count:g}, divided by {n} is {100 * count / n:.1f} %, but "
+                "the count is not reproduced."
+            )
+            said = share if cell.row == "at most one tool, %" else ""
+            yield judge(cell, _of_suite(source, cell, n), _BOUNDS + said)
 
 
 _BOUNDS = (
@@ -331,16 +338,11 @@ def _of_suite(source: Source, cell: PrintedCell, n: int) -> list[Candidate]:
             low, high = n - high, n - low
         value = low / scale if low == high else (low / scale, high / scale)
         candidates.append(Candidate(way, value, stated=letters == "SP"))
-    if at_most_one and scale == n:
-        count = source.number(_TOTALS, "at most one tool, scenarios", "suite")
-        candidates.append(
-            Candidate(f"the printed count (itself not reproduced), divided by {n}", count / scale)
-        )
     return candidates
 
 
 def _headline(source: Source, n: int) -> list[Candidate]:
-    suite = _suite(source)
+    suite = suite_of(source)
     named = sum(suite[name] for name in _NAMED) / n
     none = [
         (way, 1 - bounds.high / n, 1 - bounds.low / n)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, get_args
 
 from errcomp.claims.printed import Printed, parse_printed, written
-from errcomp.codec import Count, Document, Field, Meta, Names, Part, key, shape_of
+from errcomp.claims.replicate.chance import chance
+from errcomp.codec import Count, Document, Field, Meta, Names, Part, Share, if_known, key, shape_of
 from errcomp.errors import InputError
 from errcomp.report.shown import Shown
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 Status = Literal["reproduced", "reproduced under another rule", "not reproduced", "no data"]
 Value = float | tuple[float, float]
 
+#: Tables of the dataset that hold no printed cells.
+INPUTS = ("runs", "platforms")
 #: Most significant digits of a float.
 _MOST_DECIMALS = 20
 #: All statuses.
@@ -56,7 +59,18 @@ class Cell(Document):
         The reason, and what a reader should know.
     decimals : int
         Printed decimals.
+    tried : int or None
+        Where the stated rule does not give the printed figure: number of all rules tried. None in a
+        document of an older version, and where no other rule was tried.
+    chance : float or None
+        How often one of the other rules would give a figure that has nothing to do with them, see
+        `errcomp.claims.replicate.chance`.
     """
+
+    KEYS: ClassVar = (
+        *("table", "where", "edition", "row", "column", "printed", "recomputed", "unit", "status"),
+        *("rule", "note", "decimals", if_known("tried"), if_known("chance")),
+    )
 
     table: str
     where: str
@@ -70,6 +84,8 @@ class Cell(Document):
     rule: str
     note: str
     decimals: Annotated[int, Meta(ge=0, le=_MOST_DECIMALS)] = 0
+    tried: Count | None = None
+    chance: Share | None = None
 
     @property
     def recomputed_text(self) -> str:
@@ -258,12 +274,15 @@ class Candidate:
         Whether the survey states the rule, or the words of the cell imply it.
     outwards : bool
         Whether the ends of a range are rounded away from each other, not to the nearest.
+    searched : tuple of int and float, optional
+        Where a search found the rule: the rules searched, and how many would fit by chance.
     """
 
     rule: str
     value: Value
     stated: bool = False
     outwards: bool = False
+    searched: tuple[int, float] | None = None
 
 
 class Source:
@@ -281,8 +300,10 @@ class Source:
         self.cells = {
             name: tuple(_printed_cell(row) for row in frame.iter_rows(named=True))
             for name, frame in tables.items()
-            if name != "runs"
+            if name not in INPUTS
         }
+        #: Each tool with its platform, its type of model, and where the survey lists it.
+        self.platforms = list(tables["platforms"].iter_rows(named=True))
         self._runs = {
             (row["tool"], row["run"], row["quantity"], row["statistic"]): float(row["value"])
             for row in tables["runs"].iter_rows(named=True)
@@ -331,18 +352,21 @@ def judge(cell: PrintedCell, candidates: Iterable[Candidate], note: str = "") ->
         fit = _fits(cell.figures, candidate)
         if fit == "no":
             continue
-        status: Status = "reproduced" if candidate.stated else "reproduced under another rule"
         notes = [note]
         if fit == "tie":
             notes.append(
                 "The recomputed value is exactly halfway between two numbers with as many digits "
                 "as printed; the survey prints the lower of the two."
             )
-        if not candidate.stated:
-            notes += [_shown_rule(c, cell) for c in tried if c.stated]
-        return _cell(cell, candidate.value, status, candidate.rule, notes)
+        if candidate.stated:
+            return _cell(cell, candidate.value, "reproduced", candidate.rule, notes)
+        notes += [_shown_rule(c, cell) for c in tried if c.stated]
+        found = _cell(cell, candidate.value, STATUSES[1], candidate.rule, notes)
+        return _with_chance(found, cell.figures, tried)
     first, *others = tried
-    return _cell(cell, first.value, "not reproduced", first.rule, [note, *_listed(others, cell)])
+    notes = [note, *_listed(others, cell)]
+    found = _cell(cell, first.value, "not reproduced", first.rule, notes)
+    return _with_chance(found, cell.figures, tried)
 
 
 def judge_range(
@@ -359,10 +383,45 @@ def judge_range(
         status = "reproduced" if chosen.stated else "reproduced under another rule"
     ends = first.value if isinstance(first.value, tuple) else (first.value, first.value)
     notes = [note, *_listed(others, low)]
-    return [
+    cells = [
         _cell(cell, end, status, first.rule, notes)
         for cell, end in zip((low, high), ends, strict=True)
     ]
+    if status == "reproduced":
+        return cells
+    return [_with_chance(cell, figures, tried) for cell in cells]
+
+
+def _with_chance(found: Cell, figures: Sequence[Printed], tried: Sequence[Candidate]) -> Cell:
+    """Add how many rules were tried, and how often one but the stated would fit by chance."""
+    stated, others = (
+        [_ends(c, figures) for c in tried if c.stated is which] for which in (True, False)
+    )
+    if searched := next((c.searched for c in tried if c.searched), None):
+        return replace(found, tried=searched[0], chance=min(1.0, searched[1]))
+    if not others or any(figure.value is None for figure in figures) or not figures:
+        return found
+    units = [figure.high - figure.low for figure in figures]
+    printed = [figure.value or 0.0 for figure in figures]
+    at = next((ends for ends in stated if ends), None)
+    fits = chance(printed, [ends for ends in others if ends], units, at)
+    return replace(found, tried=len(tried), chance=fits)
+
+
+def _ends(candidate: Candidate, figures: Sequence[Printed]) -> tuple[float, ...]:
+    """Return a value for each printed figure, rounded as the rule says; empty where it has none."""
+    value = candidate.value
+    if not isinstance(value, tuple):
+        return (value,) * len(figures)
+    if len(figures) == 1:
+        # Bounds give a single figure only if they are equal.
+        return value[:1] if value[0] == value[1] else ()
+    if len(figures) == len(value) and candidate.outwards:
+        return tuple(
+            _rounded_outwards(end, figure, down=i == 0)
+            for i, (end, figure) in enumerate(zip(value, figures, strict=True))
+        )
+    return value if len(figures) == len(value) else ()
 
 
 def no_data(cell: PrintedCell, why: str) -> Cell:
@@ -408,21 +467,9 @@ def _shown_rule(candidate: Candidate, cell: PrintedCell) -> str:
 
 def _fits(figures: tuple[Printed, ...], candidate: Candidate) -> str:
     """Say whether every figure matches ("yes"), only after rounding a tie down, or not."""
-    value = candidate.value
-    if isinstance(value, float | int):
-        values: tuple[float, ...] = (value,) * len(figures)
-    elif len(figures) == 1:
-        # Bounds give a single figure only if they are equal.
-        values = value[:1] if value[0] == value[1] else ()
-    else:
-        values = value
-    if not figures or len(values) != len(figures):
+    values = _ends(candidate, figures)
+    if not values:
         return "no"
-    if candidate.outwards:
-        values = tuple(
-            _rounded_outwards(end, figure, down=i == 0)
-            for i, (end, figure) in enumerate(zip(values, figures, strict=True))
-        )
     fits = {_fit(figure, end) for figure, end in zip(figures, values, strict=True)}
     return "no" if "no" in fits else "tie" if "tie" in fits else "yes"
 

@@ -16,6 +16,7 @@ from errcomp.report.drawing.hover import tell
 from errcomp.report.drawing.words import count as counted
 from errcomp.report.model import Cell as TableCell
 from errcomp.report.model import Column, Figure, Form, Note, Report, Table, item
+from errcomp.results import format_fraction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,19 +59,44 @@ def _table(name: str, cells: Sequence[Cell]) -> Table:
             rows.append((cell, f"[{number}]"))
     columns = [
         Column("Row", lambda row: row[0].row),
-        Column("Column", lambda row: row[0].column),
+        _second(cells),
         Column("Printed", lambda row: (row[0].printed, _number(row[0].printed)), forms.printed),
         Column("Recomputed", lambda row: row[0], _RECOMPUTED),
         Column("Status", lambda row: row[0].status),
         Column("Rule", lambda row: row[1]),
     ]
+    if any(cell.chance is not None for cell in cells):
+        columns.append(Column("Chance (rules)", lambda row: row[0], _CHANCE))
     below = [Note(text, f"[{number}]") for text, number in notes.items()]
     without: dict[str, list[str]] = {}
     for cell in cells:
         if cell.status == "no data":
             without.setdefault(cell.note, []).append(f"{cell.row} ({cell.column})")
     below += [item(f"No data for {', '.join(names)}. {why}") for why, names in without.items()]
-    return Table(f"{cells[0].where} ({name})", columns, rows, below)
+    if any(cell.chance is not None for cell in cells):
+        below.append(Note(_OF_CHANCE))
+    places = {cell.where for cell in cells}
+    title = cells[0].where if len(places) == 1 else "Several sections"
+    return Table(f"{title} ({name})", columns, rows, below)
+
+
+_OF_CHANCE = (
+    "Chance: where the stated rule does not give the printed figure, how often one of the other "
+    "rules would give a figure that has nothing to do with them (in brackets: all rules tried)."
+)
+
+
+def _second(cells: Sequence[Cell]) -> Column:
+    """Return the column of the table; where all cells are of one column, their places."""
+    if len({cell.column for cell in cells}) > 1 or len({cell.where for cell in cells}) == 1:
+        return Column("Column", lambda row: row[0].column)
+    return Column("Where", lambda row: row[0].where)
+
+
+def _chance(cell: Cell) -> TableCell:
+    if cell.chance is None or cell.tried is None:
+        return TableCell("")
+    return TableCell(f"{format_fraction(cell.chance)} ({cell.tried:,})", cell.chance)
 
 
 def _number(printed: str) -> float | None:
@@ -89,7 +115,7 @@ def _written(cell: Cell) -> TableCell:
     return forms.figure(written(value, cell.unit, cell.decimals), value)
 
 
-_RECOMPUTED = Form(_written, right=True)
+_RECOMPUTED, _CHANCE = Form(_written, right=True), Form(_chance, right=True)
 
 
 def counts_of(result: Replication) -> Table:
@@ -99,7 +125,28 @@ def counts_of(result: Replication) -> Table:
         Column("Table", lambda name: name),
         *(_count_column(status, counts) for status in next(iter(counts.values()))),
     ]
-    return Table("Cells by status", columns, [*counts])
+    return Table("Cells by status", columns, [*counts], _by_chance(result))
+
+
+def _by_chance(result: Replication) -> list[Note]:
+    """Say how many cells another rule gives, and how many it would by chance."""
+    tried = [cell for cell in result.cells if cell.chance is not None]
+    if not tried or result.counted is not None:
+        return []
+    given = [cell for cell in tried if cell.status == "reproduced under another rule"]
+    expected = sum(cell.chance or 0.0 for cell in tried)
+    weak = sum((cell.chance or 0.0) > _WEAK for cell in given)
+    return [
+        Note(
+            f"In {counted(len(tried), 'cell')}, the stated rule does not give the figure and other "
+            f"rules were tried. Another rule gives {len(given)} of them; {expected:.1f} would be "
+            f"expected by chance. {weak} of the {len(given)} have a chance above "
+            f"{format_fraction(_WEAK)}, so they say little about the rule."
+        )
+    ]
+
+
+_WEAK = 0.05
 
 
 def _count_column(status: Status, counts: Mapping[str, Mapping[Status, int]]) -> Column:

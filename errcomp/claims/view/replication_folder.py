@@ -39,6 +39,8 @@ _COLUMNS = {
     "decimals": "decimals of the printed figure",
     "rule": "the rule that `recomputed` follows",
     "note": "reason for the status, and remarks",
+    "tried, chance": "where the stated rule does not give the printed figure: number of rules "
+    "tried, and how often one of the others would give an unrelated figure",
 }
 
 

@@ -17,6 +17,7 @@ from errcomp.readers.collectives import astra_sim
 from errcomp.readers.core.registry import read_source
 from errcomp.readers.core.source import Source
 from errcomp.readers.core.values import amount
+from errcomp.readers.learned.survey_text import HEADINGS, STATEMENTS, taxonomy
 from errcomp.readers.serving import vidur
 from errcomp.system.strict_json import is_number, table
 
@@ -257,6 +258,7 @@ def _line(tool: str, run: str, quantity: str, statistic: str, value: float, unit
     return (tool, run, quantity, statistic, f"{value:.12g}", unit)
 
 
+PLATFORM_COLUMNS = ("tool", "platform", "method", "listed")
 CELL_COLUMNS = ("table", "where", "edition", "row", "column", "printed", "value", "unit")
 _Row = Mapping[str, str]
 
@@ -419,8 +421,50 @@ def build(source: Path) -> dict[str, bytes]:
         cells = _aligned(list(_cells(source / "survey" / f"{stem}.csv", layout)), layout.align)
         lines = [[getattr(cell, name) for name in CELL_COLUMNS] for cell in cells]
         contents[f"{stem}.csv"] = _as_csv(CELL_COLUMNS, lines)
+    for stem, cells in (("table1_taxonomy", _taxonomy()), ("statements", _statements())):
+        lines = [[getattr(cell, name) for name in CELL_COLUMNS] for cell in cells]
+        contents[f"{stem}.csv"] = _as_csv(CELL_COLUMNS, lines)
+    contents["platforms.csv"] = _as_csv(PLATFORM_COLUMNS, _platforms(source / "survey/tools.csv"))
     contents["runs.csv"] = _as_csv(RUN_COLUMNS, read_runs(source / "tools"))
     return contents
+
+
+def _taxonomy() -> list[_Cell]:
+    return [
+        _Cell("table1_taxonomy", "Table 1", "second", method, platform, str(n), str(n), "count")
+        for method, platform, n in taxonomy()
+    ]
+
+
+def _statements() -> list[_Cell]:
+    return [
+        _Cell("statements", where, edition, row, "stated", printed, printed if unit else "", unit)
+        for edition, where, row, printed, unit in STATEMENTS
+    ]
+
+
+#: Names of platforms in Table 2, as Table 1 calls them.
+_PLATFORMS = {
+    **{"NPU": "accelerators", "GPU": "GPU", "edge": "edge", "CPU": "CPU"},
+    **dict.fromkeys(("distributed", "GPU cluster", "multi-GPU"), "distributed"),
+}
+_METHODS = {"simulation": "cycle-accurate"}
+
+
+def _platforms(path: Path) -> list[_Line]:
+    """Return each tool with its platform and type as Table 1 names them, and where it is listed."""
+    lines: list[_Line] = []
+    for line, row in _rows(path, ("tool", "platform", "method", "survey_table")):
+        platform = HEADINGS.get(row["tool"]) or _PLATFORMS.get(row["platform"])
+        if platform is None:
+            raise InputError(
+                f"{path}: line {line}: platform {row['platform'][:40]!r} is not one of "
+                f"{', '.join(_PLATFORMS)}. Copy the file again."
+            )
+        method = _METHODS.get(row["method"], row["method"])
+        listed = "Table 2" if "2" in row["survey_table"].split(",") else "text"
+        lines.append((row["tool"], platform, method, listed))
+    return lines
 
 
 def _cells(path: Path, layout: _Layout) -> Iterator[_Cell]:

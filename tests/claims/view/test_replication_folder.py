@@ -161,12 +161,12 @@ def test_the_levels_show_printed_and_recomputed_ranges(result: Replication) -> N
 def test_the_survey_itself_fills_a_folder(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
     ran = run("replicate", "survey", "-o", tmp_path / "survey")
-    assert (ran.code, "50 files" in ran.err) == (0, True)
+    assert (ran.code, "56 files" in ran.err) == (0, True)
     found = contents(tmp_path / "survey")
     drawn = {f"figure_{name}{form}" for name in ("claimed", "levels", "workloads")
              for form in (".png", ".svg")}  # fmt: skip
     tables = {f"{name}{form}" for name in (*TITLES, "cells_by_status") for form in FORMS}
     assert found.keys() == {*drawn, *tables, "README.md", "SHA256SUMS"}
-    assert b"\n275 printed cells: 86 reproduced, 37 reproduced under" in found["README.md"]
+    assert b"\n367 printed cells: 130 reproduced, 39 reproduced under" in found["README.md"]
     assert run("replicate", "survey", "-o", tmp_path / "survey").code == 0
     assert contents(tmp_path / "survey") == found
