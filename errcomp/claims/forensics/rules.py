@@ -6,6 +6,7 @@ printed like it, so that rounding never makes a table impossible.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -238,17 +239,70 @@ def _pairs(figures: Sequence[Figure], n: int | None, ends: Ends) -> Iterator[Con
         yield from _of_bias(by["bias"], by, ends)
     if "rms" in by and "mean" in by:
         yield from _of_rms(by, n, ends)
-    spread = by.get("rms") or by.get("max")
-    if "sd" in by and spread is not None and n != 1:
-        factor = 1.0 if n is None else math.sqrt(n / (n - 1))
-        high = ends(spread)[1] * (math.sqrt(2) if n is None else factor)
-        if ends(by["sd"])[0] > high + _slack(high):
+    if "sd" in by and n != 1:
+        yield from _of_sd(by, n, ends)
+
+
+#: Figures that bound an sd; of these, a proof names as few as it takes.
+_OF_SD = ("rms", "max", "mean", "bias")
+
+
+def _of_sd(by: dict[str, Figure], n: int | None, ends: Ends) -> Iterator[Conflict]:
+    """Compare the sd with the RMS less the mean, of absolute and of signed errors."""
+    sd = by["sd"]
+    low, high = ends(sd)
+    known = [name for name in _OF_SD if name in by]
+    for size in range(1, len(known) + 1):
+        for names in itertools.combinations(known, size):
+            allowed = _sds({name: ends(by[name]) for name in names}, n)
+            if any(low <= most + _slack(most) and high >= least for least, most in allowed):
+                continue
+            absolute, signed = allowed
+            apart = absolute[0] > signed[1] or signed[0] > absolute[1]
+            told = _span(*absolute)
+            if signed != absolute:
+                told = f"{told} for absolute errors and {_span(*signed)} for signed ones"
+            hull = (min(absolute[0], signed[0]), max(absolute[1], signed[1]))
             yield Conflict(
-                (by["sd"], spread),
-                f"The squared deviations from the mean sum to at most the sum of squares, so that "
-                f"the sd is at most {percent(high, 4)}, not {by['sd'].text}.",
-                high=high,
+                (sd, *(by[name] for name in names)),
+                "An sd is √(RMS² − mean²) of absolute errors, √(RMS² − bias²) of signed ones, or "
+                f"√(n / (n − 1)) times as much: {told}, not {sd.text}.",
+                low=-math.inf if apart or not hull[0] else hull[0],
+                high=math.inf if apart else hull[1],
             )
+            return
+
+
+def _span(low: float, high: float) -> str:
+    if not low:
+        return f"at most {percent(high, 4)}"
+    if math.isinf(high):
+        return f"at least {percent(low, 4)}"
+    return f"between {percent(low, 4)} and {percent(high, 4)}"
+
+
+def _sds(known: dict[str, tuple[float, float]], n: int | None) -> list[tuple[float, float]]:
+    """Return from where to where the sd of absolute, then of signed errors may lie."""
+    free = (0.0, math.inf)
+    largest = known.get("max", free)[1]
+    mean = (known.get("mean", free)[0], min(known.get("mean", free)[1], largest))
+    of_mean = mean[1] * math.sqrt(n) if n else math.inf
+    rms = (
+        max(known.get("rms", free)[0], mean[0]),
+        min(known.get("rms", free)[1], largest, math.sqrt(mean[1] * largest), of_mean),
+    )
+    mean = (mean[0], min(mean[1], rms[1]))
+    low, high = known.get("bias", (-math.inf, math.inf))
+    bias = (max(low, -high, 0.0), min(max(-low, high), mean[1]))
+    factor = math.sqrt(2 if n is None else n / (n - 1))
+    return [(_leg(rms[0], centre[1]), factor * _leg(rms[1], centre[0])) for centre in (mean, bias)]
+
+
+def _leg(hypotenuse: float, other: float) -> float:
+    """Return the third side of a right triangle, 0 where there is none."""
+    if math.isinf(hypotenuse):
+        return math.inf
+    return math.sqrt(max(hypotenuse**2 - other**2, 0.0))
 
 
 #: The first is never larger than the second, in any set.

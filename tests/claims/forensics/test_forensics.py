@@ -44,7 +44,7 @@ def only(*rows: tuple[Any, ...], names: str = "quantity value n") -> Finding:
         ([("rms", "4.0%", 9), ("mean", "5.0%", 9)], "root mean square is at least the mean"),
         ([("rms", "20%", 9), ("mean", "5%", 9)], "at most the mean × √9, here 16.5 %"),
         ([("rms", "9%", 9), ("mean", "5.0%", 9), ("max", "11.0%", 9)], "√(mean × max)"),
-        ([("sd", "9%", 9), ("rms", "5%", 9)], "the sd is at most 5.834 %, not 9%"),
+        ([("sd", "9%", 9), ("rms", "5%", 9)], "times as much: at most 5.834 %, not 9%"),
         ([("median", "11%", 9), ("within 10%", "89%", 9)], "the 8 smallest of 9 are at most 10 %"),
         ([("p90", "6%", 100), ("max", "4%", 100)], "at least one error would be both"),
         ([("max", "8%", 9), ("within 10%", "89%", 9)], "the largest of 9 is at least 10 %"),
@@ -283,6 +283,17 @@ def test_digits_of_a_csv_stay_as_printed(tmp_path: Path) -> None:
         ([("rms", "5%", 100), ("max", "90%", 100)], 0.05, 0.895 / 10, None),
         ([("geomean", "7%", 9), ("mean", "5%", 9)], 0.07, None, 0.055),
         ([("sd", "9%", 9), ("rms", "5%", 9)], 0.09, None, 0.055 * (9 / 8) ** 0.5),
+        # √(RMS² − mean²) to √(RMS² − 0²) · √(n / (n − 1)), at the ends of the rounding.
+        ([("sd", "1%", 10), ("rms", "10%", 10), ("mean", "5%", 10)], 0.01,
+         (0.095**2 - 0.055**2) ** 0.5, 0.105 * (10 / 9) ** 0.5),
+        # Signed errors with a bias near the mean are as near together as absolute ones.
+        ([("sd", "9.9%", 99), ("rms", "10%", 99), ("mean", "8%", 99), ("bias", "8%", 99)], 0.099,
+         (0.095**2 - 0.085**2) ** 0.5, (0.105**2 - 0.075**2) ** 0.5 * (99 / 98) ** 0.5),
+        # 9 % is too small for signed errors and too large for absolute ones: no interval.
+        ([("sd", "8.50%", 99), ("rms", "10.00%", 99), ("mean", "8.00%", 99), ("bias", "0.00%", 99)],
+         0.085, None, None),
+        ([("sd", "30%"), ("max", "10%")], 0.3, None, 0.105 * 2**0.5),
+        ([("sd", "30%", 4), ("mean", "10%", 4)], 0.3, None, 0.105 * 2 * (4 / 3) ** 0.5),
         ([("share within 10%", "83.4%", 12)], 0.834, None, None),
         ([("overall mean", "5.0%", 30), ("mean", "4%", 10), ("mean", "9%", 20)],
          0.05, (0.035 + 2 * 0.085) / 3, (0.045 + 2 * 0.095) / 3),
@@ -296,6 +307,15 @@ def test_what_the_others_allow(
 ) -> None:
     finding = only(*rows)
     assert (finding.value, finding.low, finding.high) == pytest.approx((value, low, high))
+
+
+def test_an_sd_names_no_more_figures_than_it_takes() -> None:
+    rows = [("sd", "20%", 10), ("bias", "1%", 10), ("mean", "5%", 10), ("rms", "10%", 10)]
+    assert only(*rows).figures == ("sd 20%", "rms 10%")
+    rows[0] = ("sd", "1%", 10)
+    assert only(*rows).figures == ("sd 1%", "rms 10%", "mean 5%")
+    one = checked(("sd", "9%", 1), ("rms", "5%", 1))  # undefined, so it excludes nothing
+    assert {row.verdict for row in one} == {"possible"}
 
 
 def test_a_figure_of_the_whole_needs_all_parts() -> None:
