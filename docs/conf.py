@@ -62,6 +62,7 @@ public_modules = (
     "errcomp.claims.verdict",
     "errcomp.claims.search",
     "errcomp.claims.forensics",
+    "errcomp.claims.board",
     "errcomp.claims.replicate",
     "errcomp.caveats",
     "errcomp.drivers",

@@ -41,6 +41,7 @@ CLASSES = {
     "half-life-check": "errcomp.halflife.gate.checking.ValidationCheck",
     "search": "errcomp.claims.search.SearchResult",
     "forensics": "errcomp.claims.forensics.Forensics",
+    "board": "errcomp.claims.board.Board",
     "metrics": "errcomp.summary.Summary",
     "drivers": "errcomp.drivers.results.DriversResult",
     "replication": "errcomp.claims.replicate.judging.Replication",

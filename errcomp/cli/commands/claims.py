@@ -36,17 +36,18 @@ EXAMPLES = {
         "errcomp claims search neusight --value neusight=2.3% --value habitat=121.4%",
     ),
     "claims check": ("errcomp claims check", "errcomp claims check mine.json"),
+    "claims board": ("errcomp claims board", "errcomp claims board neusight -o board.html"),
     "claims forensics": ("errcomp claims forensics", "errcomp claims forensics printed.csv"),
 }
 
 
 def build(parser: Parser) -> None:
-    """Add ``claims list|show|check|search|forensics``."""
+    """Add ``claims list|show|check|search|board|forensics``."""
     parser.description = (
         "What tools claim about their own accuracy: each figure with its metric, aggregation, "
         "level, reference, subset and source. `check` reads your own file of claims; `search` "
-        "finds the subset of a table that reproduces a figure; `forensics` checks printed figures "
-        "that come without a table."
+        "finds the subset of a table that reproduces a figure; `board` compares the tools of many "
+        "tables; `forensics` checks printed figures that come without a table."
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
@@ -117,6 +118,25 @@ def build(parser: Parser) -> None:
     search.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
     add_output_arguments(search)
     search.set_defaults(run=_search)
+
+    board = actions.add_parser(
+        "board",
+        help="recompute the errors of all tools in files of pairs, and compare those of one file",
+        description="Recompute the error of every tool in tables and tool output, with intervals, "
+        "coverage (how many cases each predicts) and the command behind each row. Tools are "
+        "compared only within one source, level and quantity, on the cases that both predict: "
+        "more accurate, less accurate, or indistinguishable.",
+    )
+    board.add_argument(
+        "sources",
+        nargs="*",
+        metavar="PATH",
+        help="files, folders with the output of tools, or names of built-in tables (default: the "
+        "built-in tables of pairs)",
+    )
+    board.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
+    add_output_arguments(board)
+    board.set_defaults(run=_board)
 
     forensics = actions.add_parser(
         "forensics",
@@ -280,6 +300,14 @@ def _search(args: argparse.Namespace) -> None:
             progress=report,
         )
     emit(args, result, result.view(), inputs=[args.table])
+
+
+def _board(args: argparse.Namespace) -> None:
+    from errcomp.claims.board import board
+
+    check_targets(args, args.sources)
+    result = board(*args.sources, seed=args.seed)
+    emit(args, result, result.view(), inputs=args.sources)
 
 
 def _forensics(args: argparse.Namespace) -> None:

@@ -203,7 +203,9 @@ class Output(Content):
                     f"{describe_names(known, wanted=options[0])}"
                 )
             rows = matching
-        return replace(self, rows=rows)
+        # Keys that only other rows have say nothing about these.
+        kept = [name for name in rows.columns if name in _FIRST or _has_value(rows, name)]
+        return replace(self, rows=rows.select(kept))
 
     @property
     def pairs(self) -> Pairs:

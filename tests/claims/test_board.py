@@ -1,0 +1,171 @@
+"""The board of tools: sources, levels and quantities apart, and which differences are real."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from errcomp import datasets
+from errcomp.claims.auditing import audit
+from errcomp.claims.board import board
+from errcomp.claims.view.board import errors_of_tools, short_names
+from errcomp.errors import InputError
+
+
+def _csv(path: Path, rows: list[tuple[Any, ...]], names: str) -> Path:
+    lines = [names, *(",".join(map(str, row)) for row in rows)]
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+def _two_tools(path: Path, errors: dict[str, list[float]], models: int = 8) -> Path:
+    rows = [
+        (tool, f"m{i % models}", i, 100 * (1 + error), 100)
+        for tool, of_tool in errors.items()
+        for i, error in enumerate(of_tool)
+    ]
+    return _csv(path, rows, "tool,model,batch,predicted,measured")
+
+
+def test_each_number_is_that_of_the_audit() -> None:
+    found = board("neusight")
+    pairs = datasets.load("neusight")
+    for row in found.rows:
+        (audited,) = audit(pairs, by=(), tool=row.tool).by_tool
+        estimate = audited.figures["mape"]
+        assert (row.mape, row.low, row.high, row.n) == (
+            estimate.value, estimate.low, estimate.high, audited.n,
+        )  # fmt: skip
+        assert row.command == f"errcomp audit neusight --tool {row.tool}"
+    first = found.rows[0]
+    assert (first.tool, first.n, first.cases, first.claim) == ("neusight", 146, 146, "2.3%")
+    assert (first.verdict, first.against, first.common, first.compared) == ("overstated", "", 0, "")
+    assert {row.against for row in found.rows[1:]} == {"neusight"}
+    assert {row.n for row in found.rows[1:]} == {row.common for row in found.rows[1:]} == {80}
+
+
+def test_differences_are_those_of_common_cases(tmp_path: Path) -> None:
+    path = _two_tools(tmp_path / "two.csv", {"A": [0.1] * 40, "B": [0.3, -0.2] * 10})
+    a, b = board(path).rows
+    assert (a.tool, a.n, a.cases) == ("A", 40, 40)
+    assert (b.tool, b.n, b.common, b.against) == ("B", 20, 20, "A")
+    assert b.difference == pytest.approx(0.15)
+    assert (b.lower_in, b.units, b.unit) == (0, 8, "model")
+    assert b.compared == "less accurate"
+    assert b.difference_low is not None
+    assert 0 < b.difference_low < 0.15
+
+
+def test_signs_decide_where_one_error_makes_the_interval_wide(tmp_path: Path) -> None:
+    rng = np.random.default_rng(1)
+    low = rng.uniform(0.01, 0.02, 40)
+    high = rng.uniform(0.05, 0.2, 40)
+    high[7] = 60.0
+    path = _two_tools(tmp_path / "wide.csv", {"A": [*low], "B": [*high]}, models=20)
+    _, b = board(path).rows
+    assert b.difference_low is None or b.difference_low < 0
+    assert (b.lower_in, b.units, b.compared) == (0, 20, "less accurate")
+    few = _two_tools(tmp_path / "few.csv", {"A": [*low], "B": [*high]}, models=4)
+    assert board(few).rows[1].compared == "undecided"  # 0 of 4 models may be chance
+
+
+def test_tools_that_differ_by_chance_are_indistinguishable(tmp_path: Path) -> None:
+    rng = np.random.default_rng(2)
+    errors = {name: [*rng.normal(0, 0.1, 60)] for name in "AB"}
+    _, b = board(_two_tools(tmp_path / "same.csv", errors, models=12)).rows
+    assert b.compared == "indistinguishable"
+    assert b.difference_low is not None
+    assert b.difference_high is not None
+    assert b.difference_low < 0 < b.difference_high
+
+
+def test_tools_without_common_cases_are_not_compared(tmp_path: Path) -> None:
+    rows = [("A", "m", i, 11.0, 10.0) for i in range(9)]
+    rows += [("B", "m", i, 12.0, 10.0) for i in range(20, 26)]
+    rows += [("C", "m", i, 13.0, 10.0) for i in range(20, 24)]
+    path = _csv(tmp_path / "apart.csv", rows, "tool,model,batch,predicted,measured")
+    a, b, c = board(path).rows
+    assert (a.against, b.against, c.against) == ("", "", "B")
+    assert (b.cases, c.common, c.compared) == (15, 4, "undecided")
+
+
+def test_equal_tools_have_no_difference(tmp_path: Path) -> None:
+    errors = {name: [0.1, -0.2, 0.3, 0.1] * 8 for name in "AB"}
+    _, b = board(_two_tools(tmp_path / "equal.csv", errors)).rows
+    assert (b.difference, b.lower_in, b.units) == (0.0, 0, 0)
+    assert b.compared in ("indistinguishable", "undecided")
+
+
+@pytest.mark.shared
+def test_a_folder_is_taken_apart(shared_data: Path) -> None:
+    found = board(shared_data / "tools" / "simumax", shared_data / "tools" / "echo")
+    kinds = [(row.tool, row.level, row.quantity, row.n) for row in found.rows]
+    assert kinds == [
+        ("SimuMax", "model", "time", 43),
+        ("SimuMax", "model", "memory", 19),
+        ("Echo", "kernel", "time", 404),
+        ("Echo's constant slowdown", "kernel", "time", 404),
+    ]
+    assert found.rows[1].command.endswith("tools/simumax --where quantity=memory")
+    assert found.rows[0].low is not None  # keys of other files of a folder group nothing
+    assert found.rows[3].compared == "less accurate"
+    (left_out,) = found.left_out
+    assert left_out.reason.startswith("measured must be positive, got 0.0 in rows 125")
+
+
+def test_sources_without_pairs_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "astra.log"
+    path.write_text("sys[0] finished, 1200 cycles, exposed communication 300 cycles.\n")
+    with pytest.raises(InputError, match=r"astra.log: no row has a prediction and a measurement\."):
+        board(path)
+    zero = _csv(tmp_path / "zero.csv", [(1.0, 0.0)], "predicted,measured")
+    with pytest.raises(InputError, match="measured must be positive"):
+        board(zero)
+    with pytest.raises(InputError, match="no such file"):
+        board(tmp_path / "nothing.csv")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="empty"):
+        board(tmp_path / "empty")
+
+
+@pytest.mark.core
+def test_tables_show_each_level_and_quantity(run: Any, tmp_path: Path) -> None:
+    path = _two_tools(tmp_path / "two.csv", {"A": [0.1] * 40, "B": [0.3, -0.2] * 10})
+    ran = run("claims", "board", path, "neusight", "--json")
+    assert [row["tool"] for row in ran.json["rows"]][:2] == ["A", "B"]
+    assert (ran.json["sources"], ran.json["left_out"]) == (2, [])
+    out = run("claims", "board", path, "neusight").out
+    assert "20 of 40  25.00 %" in out
+    assert "0 of 8 models  less accurate" in out
+    assert "Rows of different sources are about different cases" not in out  # levels differ
+    assert f"errcompaudit{path}" in "".join(out.split())
+    assert max(map(len, out.splitlines())) <= 100
+    page = tmp_path / "board.html"
+    assert run("claims", "board", path, "-o", page).code == 0
+    assert "tools of one source compared" in page.read_text(encoding="utf-8")
+
+
+def test_without_sources_the_built_in_tables_are_shown(run: Any) -> None:
+    document = json.loads(run("claims", "board", "--json").out)
+    assert {row["source"] for row in document["rows"]} == {"neusight"}
+
+
+def test_short_names_keep_what_differs() -> None:
+    assert short_names(["/a/b/c/x.csv"]) == {"/a/b/c/x.csv": "c/x.csv"}
+    assert short_names(["/a/b/c/x.csv", "/a/d/y.csv"]) == {
+        "/a/b/c/x.csv": "b/c/x.csv",
+        "/a/d/y.csv": "d/y.csv",
+    }
+
+
+@pytest.mark.extras
+def test_the_picture_shows_each_tool(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    axes = errors_of_tools(board("neusight"))
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert [name.split(",")[0] for name in names] == ["neusight", "roofline", "micro", "habitat"]
+    assert axes.get_xscale() == "log"
