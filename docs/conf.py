@@ -63,6 +63,7 @@ public_modules = (
     "errcomp.claims.search",
     "errcomp.claims.forensics",
     "errcomp.claims.board",
+    "errcomp.claims.extract",
     "errcomp.claims.replicate",
     "errcomp.caveats",
     "errcomp.drivers",

@@ -51,6 +51,7 @@ ROWS_ONLY = (
     *(
         "claims",
         "claims-check",
+        "claims-extract",
         "dataset",
         "datasets",
         "figures",

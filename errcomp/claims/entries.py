@@ -30,7 +30,14 @@ from errcomp.claims.registry import (
 from errcomp.codec import DIALECT, Field
 from errcomp.errors import InputError, did_you_mean, offer
 
-__all__ = ["SCHEMA", "check_claims", "claims_given", "json_schema", "read_claims"]
+__all__ = [
+    "SCHEMA",
+    "check_claims",
+    "check_entries",
+    "claims_given",
+    "json_schema",
+    "read_claims",
+]
 
 SCHEMA = "errcomp.claims-of-a-tool/2"
 #: Files are read whole: a list of figures is small.
@@ -280,6 +287,24 @@ def check_claims(path: str | os.PathLike[str] | None = None) -> list[dict[str, A
             row = {key: getattr(claim, key) for key in ("tool", "printed", "metric", "source")}
             rows.append({**row, "missing": wanted})
     return rows
+
+
+def check_entries(document: Mapping[str, Any], name: str) -> tuple[Claim, ...]:
+    """Return the claims of a document that is not a file yet.
+
+    Raises
+    ------
+    InputError
+        As in `read_claims`; `name` stands for the file.
+
+    Examples
+    --------
+    >>> entry = {"printed": "2.3%", "metric": "MAPE", "source": "README, Accuracy"}
+    >>> document = {"schema": SCHEMA, "tool": "mine", "claims": [entry]}
+    >>> [claim.printed for claim in check_entries(document, "table.csv")]
+    ['2.3%']
+    """
+    return tuple(_claims(document, name))
 
 
 def claims_given(claims: Given | Sequence[Given], *, unit: str | None = None) -> list[Claim]:

@@ -92,6 +92,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder with the tables that the commands read."""
     folder = tmp_path_factory.mktemp("documents")
     (folder / "kernels.csv").write_text(_kernels(), encoding="utf-8")
+    (folder / "paper.csv").write_text("GPU,MAPE (%)\nV100,5.2\nH100,2.3\n", encoding="utf-8")
     (folder / "history.csv").write_text(_validations(0, 9, slow_from=6), encoding="utf-8")
     (folder / "new.csv").write_text(_validations(9, 10, slow_from=0), encoding="utf-8")
     pairs = "".join(

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.extras
 _OTHERS: dict[str, tuple[str, ...]] = {
     "claims": ("claims", "list"),
     "claims-check": ("claims", "check"),
+    "claims-extract": ("claims", "extract", "paper.csv", "--tool", "mine", "--source", "Table 3"),
     "dataset": ("datasets", "show", "neusight"),
     "datasets": ("datasets", "list"),
     "figures": ("metrics", "list"),

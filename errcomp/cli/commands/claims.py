@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from errcomp.cli.input import (
 from errcomp.cli.output import add_output_arguments, check_targets, emit
 from errcomp.cli.parser import Renamed
 from errcomp.report import forms
-from errcomp.report.model import Column, Table, report_of
+from errcomp.report.model import Column, Note, Table, item, report_of
 
 if TYPE_CHECKING:
     from errcomp.claims.registry import Claim
@@ -36,16 +37,29 @@ EXAMPLES = {
         "errcomp claims search neusight --value neusight=2.3% --value habitat=121.4%",
     ),
     "claims check": ("errcomp claims check", "errcomp claims check mine.json"),
+    "claims extract": (
+        'errcomp claims extract paper.csv --tool mine --source "Paper, Table 3" --to mine.json',
+    ),
     "claims board": ("errcomp claims board", "errcomp claims board neusight -o board.html"),
     "claims forensics": ("errcomp claims forensics", "errcomp claims forensics printed.csv"),
 }
 
 
+#: Keys that all entries of an extracted table may have.
+_COMMON = {
+    "level": "level of all figures, e.g. kernel or model",
+    "reference": "what the predictions were compared with, e.g. hardware",
+    "protocol": "how it was evaluated, e.g. held-out networks",
+    "url": "where the source can be looked up",
+}
+
+
 def build(parser: Parser) -> None:
-    """Add ``claims list|show|check|search|board|forensics``."""
+    """Add ``claims list|show|check|extract|search|board|forensics``."""
     parser.description = (
         "What tools claim about their own accuracy: each figure with its metric, aggregation, "
-        "level, reference, subset and source. `check` reads your own file of claims; `search` "
+        "level, reference, subset and source. `check` reads your own file of claims, and `extract` "
+        "makes one of a table; `search` "
         "finds the subset of a table that reproduces a figure; `board` compares the tools of many "
         "tables; `forensics` checks printed figures that come without a table."
     )
@@ -90,6 +104,49 @@ def build(parser: Parser) -> None:
     )
     add_output_arguments(check)
     check.set_defaults(run=_check)
+
+    extract = actions.add_parser(
+        "extract",
+        help="turn a table pasted from a paper into a file of claims",
+        description="Turn a table pasted from a paper (CSV, TSV, Markdown, LaTeX or HTML) into a "
+        "file of claims. The preview shows each figure with its metric and subset, and what is "
+        "left out; compare it with the paper, then write the file with --to.",
+    )
+    extract.add_argument(
+        "file", metavar="TABLE", help="file of the table: .csv .tsv .md .tex .html"
+    )
+    extract.add_argument("--tool", required=True, metavar="NAME", help="tool of the figures")
+    extract.add_argument(
+        "--source",
+        required=True,
+        metavar="TEXT",
+        help='where the table is printed, e.g. "Lee et al. 2025, Table 3"',
+    )
+    extract.add_argument(
+        "--metric",
+        metavar="NAME",
+        help="metric of all figures, where the headings name none or another, e.g. MAPE",
+    )
+    extract.add_argument(
+        "--column",
+        action="append",
+        default=[],
+        metavar="HEADING",
+        help="take only the figures of this column; may be repeated",
+    )
+    extract.add_argument(
+        "--columns-are",
+        metavar="KEY",
+        help="the headings of the figures are values of this key, e.g. device",
+    )
+    extract.add_argument(
+        "--number", type=count, default=1, metavar="N", help="which table of the file (default: 1)"
+    )
+    for key, told in _COMMON.items():
+        extract.add_argument(f"--{key}", metavar="TEXT", help=told)
+    extract.add_argument("--to", metavar="FILE", help="write the claims to this JSON file")
+    add_output_arguments(extract)
+    extract.set_defaults(run=_extract)
 
     search = actions.add_parser(
         "search",
@@ -270,6 +327,51 @@ def _check(args: argparse.Namespace) -> None:
     args.exit_code = 1 if args.fail_on and complete < len(rows) else 0
 
 
+def _extract(args: argparse.Namespace) -> None:
+    from errcomp.claims.extract import extract
+    from errcomp.cli.streams import tell
+    from errcomp.codec import json_text
+    from errcomp.system.files import check_target, replacing
+
+    check_targets(args, [args.file])
+    if args.to is not None:
+        check_target(Path(args.to))
+    common = {key: getattr(args, key) for key in _COMMON if getattr(args, key)}
+    found = extract(
+        args.file,
+        tool=args.tool,
+        source=args.source,
+        metric=args.metric,
+        number=args.number,
+        columns=args.columns_are,
+        only=args.column,
+        common=common,
+    )
+    rows = [
+        {**entry, "place": place}
+        for entry, place in zip(found.document["claims"], found.places, strict=True)
+    ]
+    columns = [
+        Column("Figure", lambda r: (r["printed"], None), forms.printed),
+        Column("Metric", lambda r: r["metric"]),
+        Column("Aggregation", lambda r: r.get("aggregation", "not stated")),
+        Column("Subset", lambda r: ", ".join(f"{k} {v}" for k, v in r.get("subset", {}).items())),
+        Column("Scope", lambda r: r.get("scope", "")),
+        Column("n", lambda r: r.get("n"), forms.count),
+        Column("In the table", lambda r: r["place"]),
+    ]
+    notes: list[Note | str] = [item(f"Left out: {one}.") for one in found.left_out]
+    if args.to is None:
+        notes.append("Compare the rows with the paper, then write them: --to claims.json")
+    table = Table(f"Claims about {args.tool} in {args.file}", columns, rows, notes)
+    document = {"schema": "errcomp.claims-extract/1", "rows": rows, "left_out": found.left_out}
+    emit(args, document, report_of(table))
+    if args.to is not None:
+        with replacing(Path(args.to)) as path:
+            path.write_text(json_text(found.document) + "\n", encoding="utf-8")
+        tell(f"wrote {args.to}")
+
+
 def _search(args: argparse.Namespace) -> None:
     from errcomp.claims.search import search_claim
     from errcomp.cli.streams import progress
@@ -281,10 +383,10 @@ def _search(args: argparse.Namespace) -> None:
     check_targets(args, [args.table])
     pairs = load_table(args)
     figures: dict[str, str] = {}
-    for item in args.value:
-        tool, sign, printed = item.partition("=")
+    for value in args.value:
+        tool, sign, printed = value.partition("=")
         if not sign:
-            tool, printed = pairs.subject or "", item
+            tool, printed = pairs.subject or "", value
         if tool in figures:
             raise InputError(
                 f"two figures for {tool or 'the table'}: {figures[tool]}, {printed}. Keep one"
