@@ -107,6 +107,7 @@ def test_a_folder_is_taken_apart(shared_data: Path) -> None:
     assert kinds == [
         ("SimuMax", "model", "time", 43),
         ("SimuMax", "model", "memory", 19),
+        ("SimuMax", "model", "memory of a stage", 8),
         ("Echo", "kernel", "time", 404),
         ("Echo's constant slowdown", "kernel", "time", 404),
     ]

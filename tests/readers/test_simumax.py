@@ -65,6 +65,50 @@ def test_what_is_no_number_is_refused(tmp_path: Path) -> None:
             simumax.read(path)
 
 
+RANKS = {str(i): {"max_allocated_mb": 1024.0 * peak} for i, peak in enumerate([60, 61, 63, 62])}
+STAGES = {"first_stage": 58.0, "last_stage": 64.0}
+
+
+def test_stages_have_the_largest_peak_of_their_ranks(tmp_path: Path) -> None:
+    path = changed(tmp_path, 0, parallel="tp1pp2", peak_alloc_by_stage_gib=STAGES,
+                   peak_memory_by_rank_mb=RANKS)  # fmt: skip
+    rows = simumax.read(path).of(quantity="memory of a stage").rows
+    assert rows.select("run", "stage", "unit", "predicted", "measured").rows() == [
+        ("small_mbc4", "first", "GiB", 58.0, 61.0),
+        ("small_mbc4", "last", "GiB", 64.0, 63.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"parallel": "tp2pp1"},
+        {"parallel": None},
+        {"parallel": "tp1pp3"},
+        {"peak_alloc_by_stage_gib": None},
+        {"peak_memory_by_rank_mb": {**RANKS, "4": {"max_allocated_mb": None}}},
+        {"peak_memory_by_rank_mb": [1.0]},
+    ],
+)
+def test_stages_that_cannot_be_told_apart_are_left_out(
+    tmp_path: Path, change: dict[str, Any]
+) -> None:
+    whole = {"parallel": "tp1pp2", "peak_alloc_by_stage_gib": STAGES,
+             "peak_memory_by_rank_mb": RANKS}  # fmt: skip
+    path = changed(tmp_path, 0, **{**whole, **change})
+    assert "memory of a stage" not in simumax.read(path).rows["quantity"].to_list()
+
+
+@pytest.mark.shared
+def test_the_memory_of_a_run_is_that_of_its_largest_stage(shared_data: Path) -> None:
+    found = simumax.read(shared_data / "tools" / "simumax").rows
+    whole = dict(found.filter(quantity="memory").select("run", "measured").rows())
+    stages = found.filter(quantity="memory of a stage").group_by("run").max()
+    assert stages.height == 4
+    for run, measured in stages.select("run", "measured").rows():
+        assert measured == pytest.approx(whole[run], abs=0.006)  # printed with two decimals
+
+
 def test_a_group_that_is_no_name_is_none(tmp_path: Path) -> None:
     found = simumax.read(changed(tmp_path, 0, memory_group_name=["small"]))
     assert found.rows["quantity"].to_list().count("memory") == 3
@@ -78,7 +122,7 @@ def test_the_sample_is_audited_by_quantity(shared_data: Path) -> None:
         "memory": 19,
     }
     assert not [note for note in found.notes if "do not follow" in note]
-    with pytest.raises(InputError, match="has several quantities: memory, time"):
+    with pytest.raises(InputError, match="has several quantities: memory, memory of a stage, time"):
         _ = found.pairs
     row = audit(found.of(quantity="time").pairs, by=()).overall
     assert round(row.figures["mape"].value, 4) == 0.0562

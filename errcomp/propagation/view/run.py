@@ -24,6 +24,7 @@ from errcomp.report.model import (
     item,
 )
 from errcomp.results import format_fraction, format_number
+from errcomp.tables.units import kind_of
 
 if TYPE_CHECKING:
     from errcomp.propagation import ErrorModel, Outcome, Propagation
@@ -153,7 +154,9 @@ def _tables(result: Propagation) -> list[Table]:
     first = result.of()
     # Only sums have budgets; without one it may be the time of a graph.
     sums = any(outcome.by_class is not None for outcome in result.outcomes)
-    total, of = "Sum of kernel times" if sums else "Total time", result.source or "the table"
+    what = ("energies", "energy") if kind_of(result.unit or "") == "energy" else ("times", "time")
+    total = f"Sum of kernel {what[0]}" if sums else f"Total {what[1]}"
+    of = result.source or "the table"
     if len(result.runs) > 1:
         return [_runs(result, f"{total} of {len(result.runs)} runs of {of}")]
     # A table without runs is one run without a name.
@@ -385,8 +388,9 @@ def _runs(result: Propagation, title: str) -> Table:
     if any(outcome.measured for outcome in result.outcomes):
         columns.insert(4, Column("Measured", lambda row: row[first].measured, forms.number))
     unit = f" in {result.unit}" if result.unit else ""
+    noun = "Energies" if kind_of(result.unit or "") == "energy" else "Times"
     notes: list[Note | str] = [
-        f'Times{unit}. Median and band under "{first}". Other columns: 90 % bands under other '
+        f'{noun}{unit}. Median and band under "{first}". Other columns: 90 % bands under other '
         "assumptions, relative to that median.",
         *_caveats(result),
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
@@ -15,6 +16,10 @@ _QUANTITIES = {
     "time": ("ms", "perf_ms", "real_ms", "rel_err_pct"),
     "memory": ("GiB", "perf_alloc_gib", "real_alloc_gib", "alloc_err_pct"),
 }
+#: Ranks of a stage stand together; the stages between the first and the last have no prediction.
+_STAGES = ("first_stage", "last_stage")
+_DEPTH = re.compile(r"(?:^|[^a-z])pp(\d+)|tp\d+pp(\d+)")
+_MIB = 1024
 #: Both sides of an error are printed with two decimals, and so is the error.
 _ROUNDING = 0.02
 
@@ -32,6 +37,8 @@ def read(path: AnyPath) -> Output:
     Output
         For each training run, the time of an iteration (ms) and the peak of allocated memory (GiB),
         as predicted and as measured. Runs that share a measurement of memory have one row of it.
+        Of a run with several pipeline stages, the first and the last have a row each, with the
+        largest of the peaks of their ranks as measurement.
 
     Raises
     ------
@@ -64,10 +71,10 @@ _tool = ToolFormats(
 @_tool.reads(
     "simumax-summary",
     "*_release_*_summary.json",
-    "model: time, memory (ms, GiB)",
+    "model: time, memory, memory of a stage (ms, GiB)",
     _is_summary,
-    limits="Memory is the peak that was allocated; reserved memory and the peaks of single ranks "
-    "are left out.",
+    limits="Memory is the peak that was allocated; reserved memory is left out. The memory of a "
+    "run is that of its largest pipeline stage.",
 )
 def _summary(source: Source) -> Rows:
     content = source.json()
@@ -103,11 +110,34 @@ def _summary(source: Source) -> Rows:
                 {**keys, "level": "model", "quantity": quantity, "unit": unit,
                  "predicted": predicted, "measured": real}
             )  # fmt: skip
+            if quantity == "memory":
+                rows += [{**keys, "level": "model", "unit": unit, **one} for one in _stages(run)]
     return Rows(
         rows,
         dropped=as_dropped("memory of another run's measurement", again),
         notes=_notes(content, unlike, len(rows)),
     )
+
+
+def _stages(run: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the memory of the first and the last stage of a run with several."""
+    ours, theirs = run.get("peak_alloc_by_stage_gib"), run.get("peak_memory_by_rank_mb")
+    found = _DEPTH.search(text(run.get("parallel")) or "")
+    depth = int(found[1] or found[2]) if found else 1
+    if not isinstance(ours, dict) or not isinstance(theirs, dict) or depth < 2:
+        return []
+    ranks = [number(peak.get("max_allocated_mb")) for peak in dicts_of([*theirs.values()])]
+    known = [peak / _MIB for peak in ranks if peak is not None]
+    if len(known) < len(theirs) or len(known) % depth:
+        return []
+    width = len(known) // depth
+    parts = dict(zip(_STAGES, (known[:width], known[-width:]), strict=True))
+    return [
+        {"quantity": "memory of a stage", "stage": name.removesuffix("_stage"),
+         "predicted": number(ours.get(name)), "measured": max(peaks)}
+        for name, peaks in parts.items()
+        if number(ours.get(name)) is not None
+    ]  # fmt: skip
 
 
 def _amount(source: Source, run: dict[str, Any], name: str, i: int) -> float | None:
