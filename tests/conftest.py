@@ -145,7 +145,9 @@ def _differences(expected: Any, found: Any, place: str) -> Iterator[str]:
         for i, (one, other) in enumerate(zip(expected, found, strict=True)):
             yield from _differences(one, other, f"{place}[{i}]")
     elif isinstance(expected, float) and isinstance(found, float):
-        if found != pytest.approx(expected, rel=1e-6, abs=1e-12, nan_ok=True):
+        # Where a solver stops, the last bits of a processor's sums decide.
+        least = 1e-8 if place.endswith(".gap") else 1e-12
+        if found != pytest.approx(expected, rel=1e-6, abs=least, nan_ok=True):
             yield f"{place}: {found} instead of {expected}"
     elif type(expected) is not type(found) or expected != found:
         yield f"{place}: {found!r} instead of {expected!r}"

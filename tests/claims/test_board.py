@@ -113,7 +113,7 @@ def test_a_folder_is_taken_apart(shared_data: Path) -> None:
     ]
     assert found.rows[1].command.endswith("tools/simumax --where quantity=memory")
     assert found.rows[0].low is not None  # keys of other files of a folder group nothing
-    assert found.rows[3].compared == "less accurate"
+    assert found.rows[4].compared == "less accurate"
     (left_out,) = found.left_out
     assert left_out.reason.startswith("measured must be positive, got 0.0 in rows 125")
 
