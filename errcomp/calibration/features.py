@@ -225,10 +225,31 @@ FEATURES = (
     Feature("kernel_correction", "ln", "corrected total / predicted total; 0 without corrections"),
     Feature("device_bandwidth", "log10 GB/s", "memory bandwidth, from the data sheet"),
     Feature("device_peak", "log10 TFLOP/s", "peak for 32-bit floats, from the data sheet"),
+    Feature(
+        "launch_matmul",
+        "1",
+        "launch floor × number of executions of matrix products well above it / total",
+    ),
+    Feature(
+        "host_inference",
+        "1/µs",
+        "number of kernel executions / total; 0 in training, and where a graph launches them",
+    ),
+    Feature(
+        "host_training",
+        "1/µs",
+        "number of kernel executions / total; 0 in inference, and where a graph launches them",
+    ),
+    Feature("host_start", "1/µs", "1 / total; 0 where a graph launches the kernels"),
 )
 
 #: Of the columns of a design.
 FEATURE_NAMES = tuple(feature.name for feature in FEATURES)
+#: What a host that issues the launches needs, per µs of a launch (or of the start of a run).
+HOST = ("host_inference", "host_training", "host_start")
+#: Columns that only the physical model reads, and that models of earlier versions lack.
+PHYSICAL = ("launch_matmul", *HOST)
+USUAL = tuple(name for name in FEATURE_NAMES if name not in PHYSICAL)
 
 #: Usual cost of a GPU launch, for kernels that were not measured. Seconds.
 _FLOOR_NOMINAL = 7e-6
@@ -387,6 +408,7 @@ def design(kernels: Kernels, *, task: Task, state: FeatureState | None = None) -
     keys = {name: names_per_run(kernels, name) for name in ("device", "model", "mode")}
     training = np.isin(keys["mode"], _TRAINING)
     columns = _columns(kernels, parts, idle, floor, training, state)
+    columns |= _of_host(kernels, parts.instances, parts.total * second * 1e6, training)
     columns |= _of_device(keys["device"], columns["activations_gb"], training)
     columns["total_ms"] = np.log10(parts.total * second * 1e3)
     columns["mean_kernel_us"] = np.log10(parts.total * second * 1e6 / parts.instances)
@@ -458,8 +480,25 @@ def _columns(
         "largest_share": largest / parts.total,
         "idle_share": idle_count / parts.instances,
         "unmodelled_share": unmodelled / parts.instances,
+        "launch_matmul": floor
+        * parts.sums(parts.count * (is_matmul(kernels) & ~idle))
+        / parts.total,
         "activations_gb": np.log10(4e-9 * np.where(outputs > 0, outputs, np.nan)),
         "disagreement": disagreement,
+    }
+
+
+def _of_host(
+    kernels: Kernels, instances: Floats, total_us: Floats, training: NDArray[np.bool_]
+) -> dict[str, Floats]:
+    """Features of the host, which issues every launch unless a graph was captured before."""
+    variant = names_per_run(kernels, "variant")
+    issues = np.asarray(["graph" not in name.lower() for name in variant], dtype=np.float64)
+    launches = issues * instances / total_us
+    return {
+        "host_inference": np.where(training, 0.0, launches),
+        "host_training": np.where(training, launches, 0.0),
+        "host_start": issues / total_us,
     }
 
 

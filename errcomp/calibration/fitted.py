@@ -14,7 +14,7 @@ from errcomp.calibration.bands.exchangeability import features_exchangeable
 from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, PortableModel
 from errcomp.calibration.estimators import STACK, columns_of, estimators, seen_by
 from errcomp.calibration.evaluation.scoring import combined
-from errcomp.calibration.features import FEATURE_NAMES, FEATURES
+from errcomp.calibration.features import FEATURE_NAMES, FEATURES, PHYSICAL
 from errcomp.calibration.kernels import KERNEL_LEVELS
 from errcomp.calibration.predictions import Predictions, between_levels
 from errcomp.calibration.preparing import Preparation, Prepared
@@ -101,7 +101,7 @@ class Training:
             x is not None
             and x.dtype == np.float64
             and x.ndim == 2
-            and x.shape[1] == len(FEATURES)
+            and x.shape[1] in (len(FEATURES), len(FEATURES) - len(PHYSICAL))
             and all(n is not None and n.dtype.kind == "U" and n.shape == (len(x),) for n in names)
         )
         if not fine or x is None:
@@ -109,7 +109,9 @@ class Training:
                 f"the runs of the fit must have x with {len(FEATURES)} columns, and a device, a "
                 "model and a mode for each row. Fit the model again."
             )
-        return cls(x, *(arrays[name].astype(object) for name in _KEYS))
+        # A model of an earlier version has no physical columns.
+        lacking = np.full((len(x), len(FEATURES) - x.shape[1]), np.nan)
+        return cls(np.hstack([x, lacking]), *(arrays[name].astype(object) for name in _KEYS))
 
 
 def _different(values: Names) -> tuple[str, ...]:
@@ -351,8 +353,10 @@ class CompositionModel(Shown):
         if self.preparation.correction is not None:
             x[:, columns.index(FEATURE_NAMES.index("kernel_correction"))] = 0
             without = physical.parts(x, device=design.device)
-            shares["kernels"] = parts["linear"] - without["linear"]
-        return {**shares, "launches": parts["launches"], "slow_kernels": parts["offset"]}
+            shares["kernels"] = sum(parts.values()) - sum(without.values())
+            parts = without
+        host = {"host": parts["host"]} if "host" in parts else {}
+        return {**shares, "launches": parts["launches"], "slow_kernels": parts["offset"], **host}
 
 
 def member_quantiles(members: Mapping[str, PortableModel], name: str, design: Design) -> Floats:

@@ -14,7 +14,7 @@ import numpy as np
 from errcomp.calibration.bands.conformal import GroupConformal
 from errcomp.calibration.design import LEVELS
 from errcomp.calibration.estimators import STACK, check_estimators, estimators
-from errcomp.calibration.features import FEATURE_NAMES, FEATURES, FeatureState
+from errcomp.calibration.features import FEATURE_NAMES, FEATURES, PHYSICAL, FeatureState
 from errcomp.calibration.fitted import REGIMES, CompositionModel, Training
 from errcomp.calibration.kernels import KernelCorrection
 from errcomp.calibration.modelfile import (
@@ -205,7 +205,7 @@ def model_of(content: ModelContent, *, source: str = "model file") -> Compositio
 
 def _model_of(content: ModelContent) -> CompositionModel:
     features = tuple(feature.name for feature in content.features)
-    if features != FEATURE_NAMES:
+    if features not in (FEATURE_NAMES, FEATURE_NAMES[: -len(PHYSICAL)]):
         raise InputError(
             f"its features {features!r} differ from the features of this version of errcomp"
         )

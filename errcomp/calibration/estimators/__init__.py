@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from errcomp.errors import InputError, offer
@@ -65,7 +66,8 @@ class Estimator:
     recorded : tuple of str
         Libraries whose versions a model file records.
     features : callable or None
-        ``features(task)`` names its features, in their order; None: all.
+        ``features(task)`` names its features, in their order; None: the usual ones, which model
+        files of all versions have.
     looks : bool
         Whether its predictions depend on features.
     named : bool
@@ -125,15 +127,23 @@ def estimators() -> dict[str, Estimator]:
     return {estimator.name: estimator for estimator in declared}
 
 
+#: Fitted by default where a package that the others need is missing.
+WITHOUT_EXTRA = ("physics",)
+
+
 def default_estimators() -> tuple[str, ...]:
     """Return the estimators fitted by default, in addition to the baselines.
+
+    Where the extra that some of them need is not installed, it is ``physics`` alone.
 
     Examples
     --------
     >>> default_estimators()
     ('bayesian', 'boosted', 'stack')
     """
-    return tuple(name for name, estimator in estimators().items() if estimator.by_default)
+    names = tuple(name for name, estimator in estimators().items() if estimator.by_default)
+    lacks = any(find_spec(package) is None for _, package, _ in needs_of(names))
+    return WITHOUT_EXTRA if lacks else names
 
 
 def stacked() -> tuple[str, ...]:
@@ -206,10 +216,10 @@ def columns_of(name: str, task: Task) -> tuple[int, ...]:
     >>> columns_of("linear", "composition") == tuple(sorted(columns_of("linear", "composition")))
     True
     """
-    from errcomp.calibration.features import FEATURE_NAMES
+    from errcomp.calibration.features import FEATURE_NAMES, USUAL
 
     chosen = estimators()[name].features
-    return tuple(map(FEATURE_NAMES.index, FEATURE_NAMES if chosen is None else chosen(task)))
+    return tuple(map(FEATURE_NAMES.index, USUAL if chosen is None else chosen(task)))
 
 
 def seen_by(name: str, task: Task) -> tuple[int, ...]:

@@ -56,7 +56,8 @@ def portable(kind: str) -> type[PortableModel]:
     Traceback (most recent call last):
         ...
     errcomp.errors.InputError: unknown kind of model: 'forest'. Kinds: hierarchical, \
-kernel-correction, linear, training, trees. If a newer errcomp wrote the model, upgrade errcomp.
+kernel-correction, linear, physics, training, trees. If a newer errcomp wrote the model, upgrade \
+errcomp.
     """
     _check_kind(kind)
     module, name = kinds()[kind]

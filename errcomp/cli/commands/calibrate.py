@@ -288,7 +288,13 @@ def _show(args: argparse.Namespace) -> None:
 
 def _estimators(args: argparse.Namespace) -> tuple[str, ...]:
     """Return the chosen estimators; refuse those that cannot be fitted here."""
-    from errcomp.calibration.estimators import check_estimators, needs_of
+    from errcomp.calibration.estimators import (
+        WITHOUT_EXTRA,
+        check_estimators,
+        default_estimators,
+        needs_of,
+    )
+    from errcomp.cli.streams import tell
 
     names = parse_keys(args.estimator)
     if not names:
@@ -299,7 +305,12 @@ def _estimators(args: argparse.Namespace) -> tuple[str, ...]:
             lacking = MissingExtraError(
                 _PACKAGES.get(package, package), extra, f"fitting the estimator {name}"
             )
-            raise InputError(f"{lacking}; or choose --estimator device, which needs no extra")
+            raise InputError(f"{lacking}; or choose --estimator physics, which needs no extra")
+    if chosen == WITHOUT_EXTRA == default_estimators():
+        tell(
+            "note: physics alone is fitted; bayesian, boosted and stack need the extra "
+            "errcomp[calibration]"
+        )
     return chosen
 
 

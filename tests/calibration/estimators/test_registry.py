@@ -28,7 +28,7 @@ from errcomp.calibration.estimators import (
     needs_of,
     seen_by,
 )
-from errcomp.calibration.features import FEATURE_NAMES
+from errcomp.calibration.features import FEATURE_NAMES, PHYSICAL
 from errcomp.calibration.modelfile import KINDS, portable
 from errcomp.errors import InputError
 from errcomp.readers import kernels
@@ -222,7 +222,7 @@ def test_names_are_known_without_the_libraries_of_a_fit() -> None:
         f"{heavy!r} & set(sys.modules))"
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert ran.stdout.strip() == "sum global device linear bayesian boosted stack set()"
+    assert ran.stdout.strip() == "sum global device linear bayesian boosted physics stack set()"
 
 
 def test_each_kind_of_a_model_file_is_that_of_its_class() -> None:
@@ -250,7 +250,9 @@ def test_unknown_estimators_are_named(names: list[str], message: str) -> None:
 
 
 def test_what_estimators_see() -> None:
-    assert columns_of("boosted", "prediction") == tuple(range(len(FEATURE_NAMES)))
+    usual = len(FEATURE_NAMES) - len(PHYSICAL)
+    assert columns_of("boosted", "prediction") == tuple(range(usual))
+    assert {*range(usual, len(FEATURE_NAMES))} < {*columns_of("physics", "prediction")}
     assert [FEATURE_NAMES[i] for i in columns_of("bayesian", "composition")][:5] == [
         "launch_idle",
         "launch_work",

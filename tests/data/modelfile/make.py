@@ -63,8 +63,14 @@ def hierarchical(x, y, **known):
     return BayesianResidual(launch=(0,), offset=1, seed=1, n_jobs=1, **short).fit(x, y, **known)
 
 
+def physics(x, y, **known):
+    from errcomp.calibration.estimators.physics.residual import PhysicsResidual
+
+    return PhysicsResidual(launch=(0,), host=(2,), offset=1).fit(x, y, **known)
+
+
 #: One model of each kind, no larger than it has to be.
-FITS = (linear, trees, hierarchical)
+FITS = (linear, trees, hierarchical, physics)
 
 
 def content_with(member: Member) -> ModelContent:
