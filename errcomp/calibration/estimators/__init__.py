@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from errcomp.errors import InputError, offer
@@ -24,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = [
     "BASELINES",
     "STACK",
+    "WITHOUT_EXTRA",
     "Estimator",
     "check_estimators",
     "columns_of",
@@ -127,23 +127,19 @@ def estimators() -> dict[str, Estimator]:
     return {estimator.name: estimator for estimator in declared}
 
 
-#: Fitted by default where a package that the others need is missing.
+#: Fitted by the commands where no estimator is named and a package of the default is missing.
 WITHOUT_EXTRA = ("physics",)
 
 
 def default_estimators() -> tuple[str, ...]:
     """Return the estimators fitted by default, in addition to the baselines.
 
-    Where the extra that some of them need is not installed, it is ``physics`` alone.
-
     Examples
     --------
     >>> default_estimators()
     ('bayesian', 'boosted', 'stack')
     """
-    names = tuple(name for name, estimator in estimators().items() if estimator.by_default)
-    lacks = any(find_spec(package) is None for _, package, _ in needs_of(names))
-    return WITHOUT_EXTRA if lacks else names
+    return tuple(name for name, estimator in estimators().items() if estimator.by_default)
 
 
 def stacked() -> tuple[str, ...]:

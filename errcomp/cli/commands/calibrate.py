@@ -144,7 +144,13 @@ def build(parser: Parser) -> None:
 
 def _estimators_help() -> str:
     """Name the estimators, and the extras that they need."""
-    from errcomp.calibration.estimators import BASELINES, default_estimators, estimators, stacked
+    from errcomp.calibration.estimators import (
+        BASELINES,
+        WITHOUT_EXTRA,
+        default_estimators,
+        estimators,
+        stacked,
+    )
 
     extras: dict[str, list[str]] = {}
     for name, estimator in estimators().items():
@@ -162,13 +168,12 @@ def _estimators_help() -> str:
     ]
     return (
         f"estimators, separated by commas. {'; '.join(needs)}; {', '.join(BASELINES)} need no "
-        f"extra. Default: {','.join(default_estimators())}"
+        f"extra. Default: {','.join(default_estimators())}; without that extra, "
+        f"{','.join(WITHOUT_EXTRA)}"
     )
 
 
 def _add_table(parser: argparse.ArgumentParser) -> None:
-    from errcomp.calibration.estimators import default_estimators
-
     parser.add_argument(
         "table",
         nargs="?",
@@ -188,7 +193,6 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--estimator",
         metavar="NAMES",
-        default=",".join(default_estimators()),
         help=_estimators_help(),
     )
     parser.add_argument(
@@ -296,6 +300,15 @@ def _estimators(args: argparse.Namespace) -> tuple[str, ...]:
     )
     from errcomp.cli.streams import tell
 
+    if args.estimator is None:
+        usual = default_estimators()
+        if all(find_spec(package) for _, package, _ in needs_of(usual)):
+            return check_estimators(usual)
+        tell(
+            f"note: {', '.join(WITHOUT_EXTRA)} alone is fitted; {', '.join(usual)} need the extra "
+            "errcomp[calibration]"
+        )
+        return check_estimators(WITHOUT_EXTRA)
     names = parse_keys(args.estimator)
     if not names:
         raise InputError(f"--estimator takes names separated by commas, got {args.estimator!r}")
@@ -306,11 +319,6 @@ def _estimators(args: argparse.Namespace) -> tuple[str, ...]:
                 _PACKAGES.get(package, package), extra, f"fitting the estimator {name}"
             )
             raise InputError(f"{lacking}; or choose --estimator physics, which needs no extra")
-    if chosen == WITHOUT_EXTRA == default_estimators():
-        tell(
-            "note: physics alone is fitted; bayesian, boosted and stack need the extra "
-            "errcomp[calibration]"
-        )
     return chosen
 
 

@@ -614,5 +614,15 @@ def test_a_missing_extra_is_asked_for(
     ran = run("calibrate", action, kernels_csv, "--estimator", estimator, *target)
     assert (ran.code, ran.out) == (2, "")
     assert f"pip install 'errcomp[{extra}]'" in ran.err
-    assert "--estimator device" in ran.err
+    assert "--estimator physics" in ran.err
     assert list(tmp_path.iterdir()) == [kernels_csv]
+
+
+def test_without_the_extra_and_a_choice_physics_is_fitted(
+    run: Run, kernels_csv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(calibrate, "find_spec", lambda name: None if name == "pymc" else "there")
+    ran = run("calibrate", "evaluate", kernels_csv, "--split", "leave-device-out", "--json")
+    assert "note: physics alone is fitted; bayesian, boosted, stack need the extra" in ran.err
+    rows = [row["estimator"] for row in ran.json["rows"]]
+    assert rows == ["sum", "global", "device", "linear", "physics"]
