@@ -64,7 +64,7 @@ class Cell(Document):
         document of an older version, and where no other rule was tried.
     chance : float or None
         How often one of the other rules would give a figure that has nothing to do with them, see
-        `errcomp.claims.replicate.chance`.
+        ``errcomp.claims.replicate.chance``.
     """
 
     KEYS: ClassVar = (
