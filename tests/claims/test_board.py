@@ -142,12 +142,21 @@ def test_tables_show_each_level_and_quantity(run: Any, tmp_path: Path) -> None:
     out = run("claims", "board", path, "neusight").out
     assert "20 of 40  25.00 %" in out
     assert "0 of 8 models  less accurate" in out
+    assert out.count("A MAPE without an interval: the command of its source says why.") == 2
     assert "Rows of different sources are about different cases" not in out  # levels differ
     assert f"errcompaudit{path}" in "".join(out.split())
     assert max(map(len, out.splitlines())) <= 100
     page = tmp_path / "board.html"
     assert run("claims", "board", path, "-o", page).code == 0
-    assert "tools of one source compared" in page.read_text(encoding="utf-8")
+    written = page.read_text(encoding="utf-8")
+    assert "tools of one source compared" in written
+    assert "1 comparison: 1 less accurate" in written
+
+
+def test_the_answer_counts_the_comparisons(tmp_path: Path) -> None:
+    alone = board(_two_tools(tmp_path / "one.csv", {"A": [0.1, -0.2] * 20}))
+    assert alone.view().line == ["1 source", "1 tool"]
+    assert not any("without an interval" in str(t.notes) for t in alone.view().tables)
 
 
 def test_without_sources_the_built_in_tables_are_shown(run: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from functools import partial
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -37,11 +38,20 @@ def board_view(result: Board) -> Report:
     draw = partial(errors_of_tools, result)
     return Report(
         title="Board of tools: errors recomputed from pairs",
-        line=[count(result.sources, "source"), count(len(tools), "tool")],
+        line=[count(result.sources, "source"), count(len(tools), "tool"), *_results(result)],
         tables=[*tables, _sources(result, numbers)],
         figures=[Figure("figure", _CAPTION, draw)],
         draw=draw,
     )
+
+
+def _results(result: Board) -> list[str]:
+    """Return how many comparisons ended in each result, or nothing where none was made."""
+    counts = Counter(row.compared for row in result.rows if row.against)
+    if not counts:
+        return []
+    found = ", ".join(f"{n} {word}" for word, n in counts.most_common())
+    return [f"{count(sum(counts.values()), 'comparison')}: {found}"]
 
 
 def _of(result: Board) -> list[str]:
@@ -66,7 +76,8 @@ def _tables(
     if any(row.claim for row in rows):
         columns.append(Column("Claim", lambda row: row, _CLAIM))
     several = len({row.source for row in rows}) > 1
-    yield Table(title, columns, rows, [_NOT_RANKED] if several else [])
+    notes = [_NO_INTERVAL] if any(row.low is None and row.high is None for row in rows) else []
+    yield Table(title, columns, rows, [*notes, *([_NOT_RANKED] if several else [])])
     compared = [row for row in rows if row.against]
     if compared:
         columns = [
@@ -83,6 +94,7 @@ def _tables(
 
 _SHORT = ("ttft", "tpot", "itl")
 _NOT_RANKED = "Rows of different sources are about different cases: do not rank them."
+_NO_INTERVAL = "A MAPE without an interval: the command of its source says why."
 _OF_RESULTS = (
     "Difference: MAPE of the tool minus that of the other, in percentage points, on the cases that "
     "both predict. Lower in: where its mean error is the lower one. Tools differ if the interval "
