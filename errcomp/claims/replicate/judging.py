@@ -424,9 +424,23 @@ def _ends(candidate: Candidate, figures: Sequence[Printed]) -> tuple[float, ...]
     return value if len(figures) == len(value) else ()
 
 
+#: Recomputes one printed cell from a source.
+Rule = Callable[[Source, PrintedCell], Cell]
+
+
 def no_data(cell: PrintedCell, why: str) -> Cell:
     """Say why there is no data to recompute a cell."""
     return _cell(cell, None, "no data", "none", [why])
+
+
+def said(
+    cell: PrintedCell, holds: bool, value: Value, unit: str, rule: str, note: str = ""
+) -> Cell:
+    """Return the verdict on words: reproduced if they hold."""
+    found = no_data(cell, note)
+    status: Status = "reproduced" if holds else "not reproduced"
+    decimals = 0 if unit in ("fraction", "count") else 1
+    return replace(found, recomputed=value, unit=unit, status=status, rule=rule, decimals=decimals)
 
 
 def _cell(

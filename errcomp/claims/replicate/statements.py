@@ -11,29 +11,24 @@ import itertools
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
-from errcomp.claims.printed import parse_printed
 from errcomp.claims.replicate.judgements import coverage_of, suite_of
 from errcomp.claims.replicate.judging import (
     Candidate,
     Cell,
     PrintedCell,
+    Rule,
     Source,
-    Status,
-    Value,
     judge,
     no_data,
+    said,
 )
-from errcomp.claims.replicate.neusight import select
-from errcomp.metrics import mape
-from errcomp.tables import Pairs
+from errcomp.claims.replicate.measured import MEASURED
 
-_Rule = Callable[[Source, PrintedCell], Cell]
-_TABLE1, _TABLE6 = "table1_taxonomy", "table6_neusight"
+_TABLE1 = "table1_taxonomy"
 #: Tools of Table 2 that the first edition does not list there.
 _NEW = ("Path Forward (Li et al.)", "Echo", "PRISM")
 _FROM_PRINTED = "This was computed from other printed figures."
@@ -70,16 +65,6 @@ def statements(source: Source) -> Iterator[Cell]:
             yield no_data(cell, _NO_DATA[cell.row])
 
 
-def _said(
-    cell: PrintedCell, holds: bool, value: Value, unit: str, rule: str, note: str = ""
-) -> Cell:
-    """Return the verdict on words: reproduced if they hold."""
-    found = no_data(cell, note)
-    status: Status = "reproduced" if holds else "not reproduced"
-    decimals = 0 if unit in ("fraction", "count") else 1
-    return replace(found, recomputed=value, unit=unit, status=status, rule=rule, decimals=decimals)
-
-
 # Counts in Tables 1, 2, 3, 11 and 12.
 
 
@@ -113,20 +98,20 @@ def _types_for_gpus(source: Source, cell: PrintedCell) -> Cell:
     return judge(cell, [Candidate("rows of Table 1 with a tool for GPUs", n, True)], note)
 
 
-def _only(method: str, platform: str) -> _Rule:
+def _only(method: str, platform: str) -> Rule:
     def rule(source: Source, cell: PrintedCell) -> Cell:
         row = _grid(source)[method]
         others = sum(count for name, count in row.items() if name != platform)
         text = f"{method} tools in Table 1 on other platforms than {platform}"
-        return _said(cell, not others, float(others), "count", text)
+        return said(cell, not others, float(others), "count", text)
 
     return rule
 
 
-def _none(method: str, platform: str) -> _Rule:
+def _none(method: str, platform: str) -> Rule:
     def rule(source: Source, cell: PrintedCell) -> Cell:
         n = _grid(source)[method][platform]
-        return _said(cell, not n, float(n), "count", f"{method} tools for {platform} in Table 1")
+        return said(cell, not n, float(n), "count", f"{method} tools for {platform} in Table 1")
 
     return rule
 
@@ -144,7 +129,7 @@ def _least_studied(source: Source, cell: PrintedCell) -> Cell:
     fewest = min(sums.values())
     least = [name for name, count in sums.items() if count == fewest]
     counts = ", ".join(f"{name} {count}" for name, count in sums.items())
-    return _said(
+    return said(
         cell, least == ["CPU"], float(sums["CPU"]), "count", "tools for CPUs in Table 1",
         f"By platform: {counts}. Table 2 lists no tool for CPUs.",
     )  # fmt: skip
@@ -193,7 +178,7 @@ def _one_of_each_type(source: Source, cell: PrintedCell) -> Cell:
     counts = ", ".join(f"{method} {types[method]}" for method in _grid(source))
     n = sum(types[method] == 1 for method in _grid(source))
     rule = f"of the {len(_grid(source))} types of Table 1, those with one tool of the {len(tools)}"
-    return _said(cell, n == len(_grid(source)), float(n), "count", rule, f"By type: {counts}.")
+    return said(cell, n == len(_grid(source)), float(n), "count", rule, f"By type: {counts}.")
 
 
 def _strong(source: Source, cell: PrintedCell) -> Cell:
@@ -210,290 +195,6 @@ def _strong(source: Source, cell: PrintedCell) -> Cell:
 def _identical(source: Source, cell: PrintedCell) -> Cell:
     n = sum(row["deterministic"] == "yes" for row in _full(source).values())
     return judge(cell, [Candidate("rows of Table 11 that say so", n, True)], _FROM_PRINTED)
-
-
-# NeuSight's pairs and Table 6.
-
-
-def _error(pairs: Pairs) -> float:
-    return mape(predicted=pairs.predicted, measured=pairs.measured)
-
-
-def _gpus(vendor: str) -> _Rule:
-    def rule(source: Source, cell: PrintedCell) -> Cell:
-        devices = set(source.neusight.where({"vendor": vendor}).column("device"))
-        listed = {c.row.partition(", ")[0] for c in source.cells[_TABLE6]} & devices
-        return judge(
-            cell,
-            [
-                Candidate(f"devices of {vendor} among all configurations", len(devices), True),
-                Candidate(f"devices of {vendor} in Table 6", len(listed)),
-            ],
-        )
-
-    return rule
-
-
-def _lowest_error(source: Source, cell: PrintedCell) -> Cell:
-    groups = source.neusight.groups(["device", "mode"])
-    errors = {
-        (str(group.key["device"]), str(group.key["mode"])): _error(
-            source.neusight.take(group.index)
-        )
-        for group in groups
-    }
-    device, mode = min(errors, key=lambda key: errors[key])
-    by_device = source.neusight.groups(["device"])
-    means = {str(g.key["device"]): _error(source.neusight.take(g.index)) for g in by_device}
-    best = min(means, key=lambda name: means[name])
-    return _said(
-        cell, device == cell.printed, errors[device, mode], "fraction",
-        f"lowest mean APE of a device and mode ({len(errors)} groups): {device}, {mode}",
-        f"Over both modes, it is {best} ({100 * means[best]:.1f} %).",
-    )  # fmt: skip
-
-
-def _matched(pairs: Pairs, key: str, other: Callable[[object], object]) -> list[tuple[int, int]]:
-    """Return rows that differ in one key alone: the index at a value, and at its counterpart."""
-    names = ["device", "model", "mode", "seq_len", "batch", "variant"]
-    columns = {name: pairs.column(name).tolist() for name in names}
-    rows = [tuple(columns[name][i] for name in names) for i in range(pairs.n)]
-    at = {row: i for i, row in enumerate(rows)}
-    place = names.index(key)
-    found = []
-    for row, i in at.items():
-        counterpart = (*row[:place], other(row[place]), *row[place + 1 :])
-        if counterpart in at:
-            found.append((i, at[counterpart]))
-    return found
-
-
-def _ratios(pairs: Pairs, matched: list[tuple[int, int]]) -> list[float]:
-    errors = np.abs(pairs.predicted - pairs.measured) / pairs.measured
-    return [float(errors[j] / errors[i]) for i, j in matched]
-
-
-def _doubling(source: Source, cell: PrintedCell) -> Cell:
-    pairs = source.neusight
-    ratios = _ratios(pairs, _matched(pairs, "batch", lambda batch: 2 * float(str(batch))))
-    share = sum(ratio >= 2 for ratio in ratios) / len(ratios)
-    smaller = sum(ratio < 1 for ratio in ratios)
-    return _said(
-        cell, share > 0.5, share, "fraction",
-        f"share of {len(ratios)} doublings of the batch size alone that at least double the APE",
-        f"“Often” is taken to mean more than half. {smaller} of them make the APE smaller.",
-    )  # fmt: skip
-
-
-def _fusion(source: Source, cell: PrintedCell) -> Cell:
-    pairs = source.neusight
-    swap = {"base": "fusion"}
-    ratios = _ratios(pairs, _matched(pairs, "variant", lambda variant: swap.get(str(variant))))
-    share = sum(ratio > 1 for ratio in ratios) / len(ratios)
-    return _said(
-        cell, share > 0.5, share, "fraction",
-        f"share of {len(ratios)} configurations, measured with and without fusion, whose APE is "
-        "larger with fusion",
-        "The example of the text (H100, GPT-2-Large) compares one batch size with another.",
-    )  # fmt: skip
-
-
-def _by_mode(pairs: Pairs) -> dict[str, tuple[float, float]]:
-    """Return the mean APE of inference and training for each device that has both."""
-    errors = {}
-    for group in pairs.groups(["device"]):
-        part = pairs.take(group.index)
-        modes = [select(part, {"mode": mode}) for mode in ("inference", "training")]
-        if modes[0] is not None and modes[1] is not None:
-            errors[str(group.key["device"])] = (_error(modes[0]), _error(modes[1]))
-    return errors
-
-
-def _training(source: Source, cell: PrintedCell) -> Cell:
-    errors = _by_mode(source.neusight.where({"vendor": "AMD"}))
-    n = sum(training > inference for inference, training in errors.values())
-    rule = f"AMD devices ({len(errors)}) with a larger mean APE in training"
-    note = "MI210 and MI250 have the same predictions, so they are hardly two devices."
-    return _said(cell, n == len(errors), float(n), "count", rule, note)
-
-
-def _inference(source: Source, cell: PrintedCell) -> Cell:
-    errors = _by_mode(source.neusight)
-    against = [name for name, (inference, training) in errors.items() if inference >= training]
-    printed = {c.row: c.value for c in source.cells[_TABLE6] if c.column == "survey" and c.value}
-    both = [name for name in errors if {f"{name}, inference", f"{name}, training"} <= {*printed}]
-    figures = ", ".join(
-        f"{name} {100 * (printed[f'{name}, inference'] or 0):.2f} and "
-        f"{100 * (printed[f'{name}, training'] or 0):.2f} %"
-        for name in both
-        if name in against
-    )
-    rule = f"devices with both modes ({len(errors)}) whose mean APE is smaller in inference"
-    note = f"Table 6 itself prints the opposite: {figures}." if figures else ""
-    return _said(cell, not against, float(len(errors) - len(against)), "count", rule, note)
-
-
-def _moe(source: Source, cell: PrintedCell) -> Cell:
-    pairs = source.neusight.where({"variant": "base"})
-    logs = np.log(pairs.predicted / pairs.measured)
-    moe = np.asarray([model == "switchxl4" for model in pairs.column("model")], dtype=bool)
-    ratio = float(np.std(logs[moe], ddof=1) / np.std(logs[~moe], ddof=1))
-    models = {
-        str(group.key["model"]): float(np.std(logs[group.index], ddof=1))
-        for group in pairs.groups(["model"])
-    }
-    spread = ", ".join(f"{name} {sd:.3f}" for name, sd in models.items())
-    return _said(
-        cell, ratio > 1, ratio, "ratio",
-        "standard deviation of ln(predicted / measured) of the mixture-of-experts model, divided "
-        "by that of all others",
-        f"One model of {int(moe.sum())} configurations stands for all such models. By model: "
-        f"{spread}.",
-    )  # fmt: skip
-
-
-def _worst_gap(source: Source, cell: PrintedCell) -> Cell:
-    claimed = {c.row: c.value for c in source.cells[_TABLE6] if c.column == "claimed" and c.value}
-    ratios = {
-        row.partition(",")[0]: source.number(_TABLE6, row, "survey") / (claim or math.nan)
-        for row, claim in claimed.items()
-    }
-    every = ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items() if ratio > 2)
-    return judge(
-        cell,
-        [
-            Candidate("T4: error over claim in Table 6; P4 has no claim", ratios["T4"], True),
-            Candidate("largest error over claim in Table 6", max(ratios.values())),
-        ],
-        f"{_FROM_PRINTED} Ratios above 2: {every}.",
-    )
-
-
-def _outside(source: Source, cell: PrintedCell) -> Cell:
-    survey = {c.row: c.value or 0.0 for c in source.cells[_TABLE6] if c.column == "survey"}
-    base = survey["V100, inference"]
-    ends = sorted(survey[f"{name}, inference"] / base for name in ("T4", "P4"))
-    ratios = [
-        survey[c.row] / c.value
-        for c in source.cells[_TABLE6]
-        if c.column == "claimed" and c.value and survey[c.row] / c.value > 2
-    ]
-    low, high = (parse_printed(end) for end in cell.printed.split("–"))
-    tried = [
-        Candidate("errors of T4 and P4 over that of V100 in Table 6", (ends[0], ends[1]), True),
-        Candidate("error over claim in the rows called a mismatch", (min(ratios), max(ratios))),
-    ]
-    fits = [
-        low.contains(rule.value[0]) and high.contains(rule.value[1])
-        for rule in tried
-        if isinstance(rule.value, tuple)
-    ]
-    first = tried[0]
-    other = (
-        f"Error over claim in the rows called a mismatch: {min(ratios):.1f} to {max(ratios):.1f}."
-    )
-    return _said(cell, fits[0], first.value, "ratio", first.rule, f"{_FROM_PRINTED} {other}")
-
-
-def _composition(source: Source, cell: PrintedCell) -> Cell:
-    def ends(row: str) -> tuple[float, float]:
-        low, high = (source.number("text_neusight", f"{row}, {end}", "value") for end in _ENDS)
-        return low, high
-
-    composed, kernel = ends("composition error"), ends("kernel error range on datacentre GPUs")
-    apart = composed[0] > kernel[1]
-    return _said(
-        cell, apart, composed[0] - kernel[1], "fraction",
-        "lower end of the printed composition error minus upper end of the printed kernel error",
-        f"The ranges overlap ({100 * composed[0]:g} to {100 * composed[1]:g} % and "
-        f"{100 * kernel[0]:g} to {100 * kernel[1]:g} %), and neither is reproduced.",
-    )  # fmt: skip
-
-
-_ENDS = ("low", "high")
-
-
-def _kernel_first(source: Source, cell: PrintedCell) -> Cell:
-    levels = [
-        source.number("error_by_level", row, end) for row in ("kernel", "kernel, NeuSight")
-        for end in _ENDS
-    ]  # fmt: skip
-    value = (min(levels), max(levels))
-    note = f"{_FROM_PRINTED} The upper range is one of end-to-end errors."
-    figures = [parse_printed(f"{end.strip('%')}%") for end in cell.printed.split("–")]
-    holds = all(figure.contains(end) for figure, end in zip(figures, value, strict=True))
-    return _said(cell, holds, value, "fraction", "both kernel ranges of the text together", note)
-
-
-def _growth(source: Source, cell: PrintedCell) -> Cell:
-    n = 100
-    absolute, relative = math.sqrt(n), math.sqrt(n) / n
-    return _said(
-        cell, math.isclose(relative, absolute), relative, "ratio",
-        f"relative error of the sum of {n} equal kernels over that of one, independent errors: "
-        f"√{n} / {n}",
-        "σ √N is right for absolute errors; the sum grows with N, so the relative error shrinks as "
-        "1 / √N. With fully correlated errors it stays that of one kernel and does not grow.",
-    )  # fmt: skip
-
-
-# ASTRA-sim's runs.
-
-
-def _spread(source: Source, cell: PrintedCell) -> Cell:
-    run = "microbench_all_reduce_8npus_1MB"
-    value = source.need("ASTRA-sim", run, "exposed communication", "standard deviation")
-    return judge(cell, [Candidate(f"standard deviation in the log {run}", value, True)])
-
-
-def _scaling(source: Source, cell: PrintedCell) -> Cell:
-    scaled = source.number("table7_astrasim", "communication scaling 4 to 8 GPUs", "ratio")
-    ring = source.number("table7_astrasim", "ring formula 2(N-1)/N, 4 to 8", "ratio")
-    return _said(
-        cell, math.isclose(scaled, ring, rel_tol=0.05), scaled / ring, "ratio",
-        f"printed growth ({scaled:g}) over that of the ring formula ({ring:g})",
-        "The same section says both that it scales as expected and that it exceeds the formula.",
-    )  # fmt: skip
-
-
-def _overheads(source: Source) -> dict[int, float]:
-    column = "communication overhead, % of wall time"
-    return {
-        n: source.number("table7_astrasim", f"ResNet-50 data parallel, {n} GPUs", column)
-        for n in (2, 4, 8)
-    }
-
-
-def _superlinear(source: Source, cell: PrintedCell) -> Cell:
-    overheads = _overheads(source)
-    return _said(
-        cell, overheads[8] / overheads[2] > 4, overheads[8] / overheads[2], "ratio",
-        "printed overhead at 8 GPUs over that at 2 GPUs; 4 would be linear", _FROM_PRINTED,
-    )  # fmt: skip
-
-
-def _below(source: Source, cell: PrintedCell) -> Cell:
-    run = "resnet50_hgx_h100_8gpu_8npus"
-    share = source.need("ASTRA-sim", run, "exposed communication") / source.need(
-        "ASTRA-sim", run, "wall time"
-    )
-    limit = parse_printed(cell.printed.replace("below ", ""))
-    found = _said(
-        cell, share < (limit.value or 0.0), share, "fraction",
-        "exposed communication divided by wall time, both from the log",
-        "Table 7 prints 0.30 % for it.",
-    )  # fmt: skip
-    return replace(found, decimals=limit.decimals)
-
-
-def _sizes(source: Source, cell: PrintedCell) -> Cell:
-    names = ("resnet50_hgx_h100_4gpu_4npus", "resnet50_hgx_h100_8gpu_8npus")
-    n = sorted(source.need("ASTRA-sim", name, "NPUs finished", "count") for name in names)
-    holds = cell.printed == f"{n[0]:g}–{n[-1]:g}"
-    return _said(
-        cell, holds, (n[0], n[-1]), "count", "NPUs in the logs that hold a finished run",
-        "There is no log of 2 GPUs. The log whose name says 16 NPUs holds 8.",
-    )  # fmt: skip
 
 
 # Tables 9 and 2: coverage, claims and their order.
@@ -549,7 +250,7 @@ def _covers(source: Source, cell: PrintedCell) -> Cell:
     names = ", ".join(f"{name} ({count} scenarios, partial)" for name, count in tools)
     note = f"With any support: {names or 'none'}. With full support: none."
     rule = "tools with full or partial support in T4, I5 or D1"
-    return _said(cell, not tools, float(len(tools)), "count", rule, note)
+    return said(cell, not tools, float(len(tools)), "count", rule, note)
 
 
 def _tools(source: Source) -> list[str]:
@@ -567,7 +268,7 @@ def _shared(source: Source, cell: PrintedCell) -> Cell:
             shared, where = shared + least, [*where, f"{category} (at least {least} of {size})"]
     rule = "scenarios that two tools must share, from the counts of Table 9"
     note = f"Two tools support more scenarios than there are in {', '.join(where)}."
-    return _said(cell, not shared, float(shared), "count", rule, note if where else "")
+    return said(cell, not shared, float(shared), "count", rule, note if where else "")
 
 
 def _without_full(source: Source, cell: PrintedCell) -> Cell:
@@ -578,7 +279,7 @@ def _without_full(source: Source, cell: PrintedCell) -> Cell:
     ]
     rule = "categories of Table 9 without full support"
     holds = set(without) == set(cell.printed.split(", "))
-    return _said(cell, holds, float(len(without)), "count", rule, f"These: {', '.join(without)}.")
+    return said(cell, holds, float(len(without)), "count", rule, f"These: {', '.join(without)}.")
 
 
 def _lowest_claim(source: Source, cell: PrintedCell) -> Cell:
@@ -590,7 +291,7 @@ def _lowest_claim(source: Source, cell: PrintedCell) -> Cell:
         and float(match[1]) < 1
     }
     others = " and ".join(f"{name} {printed}" for name, printed in below.items())
-    return _said(
+    return said(
         cell, not below, float(len(below)), "count",
         "tools in Table 2 with a claim below 1 %",
         f"These: {others}. “< 1 %” may be higher or lower." if below else "",
@@ -611,7 +312,7 @@ def _correlation(source: Source, cell: PrintedCell) -> Cell:
         for ranks in itertools.permutations(reliable)
     ]
     p = sum(abs(other) >= abs(found) - 1e-9 for other in every) / len(every)
-    return _said(
+    return said(
         cell, found < 0, found, "ratio",
         "rank correlation (Spearman) of the printed orders by claimed error and by reliability",
         f"With five tools, an order as strong or stronger arises by chance in {100 * p:.0f} % of "
@@ -624,7 +325,7 @@ def _reversal(source: Source, cell: PrintedCell) -> Cell:
     kept = [f"{a} before {b}" for a, b in pairs if _RELIABLE[a] < _RELIABLE[b]]
     tied = [f"{a} and {b}" for a, b in pairs if _RELIABLE[a] == _RELIABLE[b]]
     reversed_ = len(pairs) - len(kept) - len(tied)
-    return _said(
+    return said(
         cell, not kept and not tied, float(reversed_), "count",
         f"of {len(pairs)} pairs of tools, those in the opposite order",
         f"The same order: {', '.join(kept)}. Equal: {', '.join(tied)}.",
@@ -634,10 +335,10 @@ def _reversal(source: Source, cell: PrintedCell) -> Cell:
 def _product(source: Source, cell: PrintedCell) -> Cell:
     *factors, product = map(int, re.findall(r"\d+", cell.printed))
     value = float(math.prod(factors))
-    return _said(cell, value == product, value, "count", "product of the printed factors")
+    return said(cell, value == product, value, "count", "product of the printed factors")
 
 
-_RULES: Mapping[str, _Rule] = {
+_RULES: Mapping[str, Rule] = {
     "tools surveyed": _surveyed,
     "tools surveyed, first edition": _surveyed,
     "types of models": _types,
@@ -655,19 +356,6 @@ _RULES: Mapping[str, _Rule] = {
     "tools evaluated for each type of model": _one_of_each_type,
     "tools with a container, quick and repeatable": _strong,
     "tools with identical output in three runs": _identical,
-    "NVIDIA GPUs of NeuSight": _gpus("NVIDIA"),
-    "AMD GPUs of NeuSight": _gpus("AMD"),
-    "GPUs of ASTRA-sim's runs": _sizes,
-    "device with the lowest error": _lowest_error,
-    "error after doubling the batch size": _doubling,
-    "error of fused kernels": _fusion,
-    "training error on AMD devices": _training,
-    "error on T4 and P4 over the claim, at most": _worst_gap,
-    "error outside the training distribution, times": _outside,
-    "spread of the cycles across NPUs": _spread,
-    "communication from 4 to 8 GPUs": _scaling,
-    "communication overhead": _superlinear,
-    "communication overhead at 8 GPUs": _below,
     "inference scenarios that VIDUR covers": _of_vidur,
     "inference scenarios in I1 to I3": _inference_scenarios,
     "nn-Meter's claim among all tools": _lowest_claim,
@@ -678,12 +366,8 @@ _RULES: Mapping[str, _Rule] = {
     "categories without full support": _without_full,
     "claimed accuracy and reliability": _correlation,
     "ranking by reliability": _reversal,
-    "inference against training": _inference,
-    "prediction variance of MoE models": _moe,
-    "composition error": _composition,
-    "kernel-level error, first edition": _kernel_first,
-    "relative error of a model": _growth,
     "GPUs of the worked example": _product,
+    **MEASURED,
 }
 
 _LITERATURE = "The survey's count of papers; it lists neither the candidates nor what each says."
