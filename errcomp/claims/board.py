@@ -122,7 +122,7 @@ class Board(Shown, Document):
     --------
     >>> found = board("neusight")
     >>> found
-    Board(1 source, 4 tools)
+    Board(1 source, 4 tools, 3 comparisons: 2 undecided, 1 less accurate)
     """
 
     SCHEMA: ClassVar = "errcomp.board/1"
@@ -149,7 +149,7 @@ class Board(Shown, Document):
         Examples
         --------
         >>> board("neusight").view().line
-        ['1 source', '4 tools']
+        ['1 source', '4 tools', '3 comparisons: 2 undecided, 1 less accurate']
         """
         from errcomp.claims.view.board import board_view
 
