@@ -92,7 +92,7 @@ public_modules = (
     "errcomp.calibration.design",
     "errcomp.calibration.estimators.linear.baselines",
     "errcomp.calibration.estimators.bayesian.hierarchical",
-    "errcomp.calibration.spread",
+    "errcomp.calibration.estimators.shared.spread",
     "errcomp.calibration.modelfile",
     "errcomp.halflife.fitting",
     "errcomp.halflife.results",

@@ -62,7 +62,7 @@ EQUIVALENT: tuple[tuple[str, str, str, str], ...] = (
         "the first guess of a root that is then found to the last digit",
     ),
     (
-        "errcomp/calibration/spread.py",
+        "errcomp/calibration/estimators/shared/spread.py",
         "break",
         "continue",
         "the iteration has converged: further rounds change nothing",

@@ -17,7 +17,7 @@ from errcomp.calibration.estimators.linear.baselines import (
     RobustLinear,
     SumOfKernels,
 )
-from errcomp.calibration.spread import Spread, Spreads
+from errcomp.calibration.estimators.shared.spread import Spread, Spreads
 from errcomp.errors import InputError
 
 ALL = [SumOfKernels, GlobalFactor, DeviceFactor, RobustLinear]

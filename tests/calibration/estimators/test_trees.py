@@ -11,7 +11,7 @@ import pytest
 
 from errcomp.calibration.estimators.boosted import trees as module
 from errcomp.calibration.estimators.boosted.trees import Forest, TreeModel
-from errcomp.calibration.spread import Spread, Spreads
+from errcomp.calibration.estimators.shared.spread import Spread, Spreads
 from errcomp.errors import InputError
 
 

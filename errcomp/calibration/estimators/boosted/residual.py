@@ -19,7 +19,7 @@ from errcomp.calibration.estimators.boosted.trees import (
     check_in_32_bits,
     offset_of,
 )
-from errcomp.calibration.spread import (
+from errcomp.calibration.estimators.shared.spread import (
     Integers,
     LeftOut,
     Spread,

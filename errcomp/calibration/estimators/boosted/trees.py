@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.calibration.design import Floats, Names, as_features
-from errcomp.calibration.spread import Spreads, is_number
+from errcomp.calibration.estimators.shared.spread import Spreads, is_number
 from errcomp.errors import InputError, describe_rows
 
 Integers = NDArray[np.int64]
@@ -300,7 +300,7 @@ class TreeModel:
 
     Examples
     --------
-    >>> from errcomp.calibration.spread import Spread
+    >>> from errcomp.calibration.estimators.shared.spread import Spread
     >>> spreads = Spreads({"A": 0.1}, known=Spread(0.02, 4.0), new=Spread(0.05, 3.0))
     >>> model = TreeModel(Forest.flat(0.0), Forest.flat(0.0), offset=0, features=1, spreads=spreads)
     >>> x, device = np.array([[-0.2], [-0.2]]), np.array(["A", "B"], dtype=object)

@@ -25,7 +25,7 @@ from errcomp.calibration.design import (
     as_targets,
     check_known,
 )
-from errcomp.calibration.spread import (
+from errcomp.calibration.estimators.shared.spread import (
     Integers,
     Spreads,
     fit_spread,

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from errcomp.calibration.design import Floats, Names, as_features, as_names, check_known
 from errcomp.calibration.estimators.bayesian.hierarchical import SHARPNESS, log_remainder
-from errcomp.calibration.spread import Spreads
+from errcomp.calibration.estimators.shared.spread import Spreads
 from errcomp.errors import InputError
 
 __all__ = ["PARAMETERS", "Columns", "PhysicsModel", "Terms", "terms_of"]

@@ -34,7 +34,13 @@ from errcomp.calibration.estimators.physics.model import (
     PhysicsModel,
     terms_of,
 )
-from errcomp.calibration.spread import Integers, Spread, Spreads, fit_spread, left_out
+from errcomp.calibration.estimators.shared.spread import (
+    Integers,
+    Spread,
+    Spreads,
+    fit_spread,
+    left_out,
+)
 from errcomp.errors import InputError
 
 __all__ = ["PhysicsResidual"]

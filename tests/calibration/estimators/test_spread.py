@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from errcomp.calibration.spread import (
+from errcomp.calibration.estimators.shared.spread import (
     Spread,
     Spreads,
     fit_spread,
