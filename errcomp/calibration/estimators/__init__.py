@@ -148,7 +148,7 @@ def stacked() -> tuple[str, ...]:
     Examples
     --------
     >>> stacked()
-    ('bayesian', 'boosted')
+    ('bayesian', 'boosted', 'physics')
     """
     return tuple(name for name, estimator in estimators().items() if estimator.stacked)
 
@@ -187,7 +187,7 @@ def fitted_for(names: Sequence[str]) -> list[str]:
     Examples
     --------
     >>> fitted_for(["sum", "stack"])
-    ['sum', 'bayesian', 'boosted']
+    ['sum', 'bayesian', 'boosted', 'physics']
     """
     made_of = stacked() if STACK.name in names else ()
     return [*dict.fromkeys([*(name for name in names if name != STACK.name), *made_of])]

@@ -32,6 +32,7 @@ ESTIMATORS = (
         "physics",
         _make,
         features=_features,
+        stacked=True,
         explains=True,
         stored=("physics", "errcomp.calibration.estimators.physics.model", "PhysicsModel"),
     ),
