@@ -2,7 +2,8 @@
 
 `Composition` fits a model of runs to a table of kernels and predicts other runs.
 `evaluate_composition` evaluates it on held-out models and devices. `save_model` and `load_model`
-keep it in a file that predicts without the libraries of the fit. `KernelCorrection` corrects
+keep it in a file that predicts without the libraries of the fit. `adapt_model` adapts it to a
+device by a few measured runs, which `plan_runs` chooses. `KernelCorrection` corrects
 predicted kernels.
 """
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
         features_exchangeable as features_exchangeable,
     )
     from errcomp.calibration.composition import Composition as Composition
-    from errcomp.calibration.composition import evaluate_composition as evaluate_composition
     from errcomp.calibration.estimators import BASELINES as BASELINES
     from errcomp.calibration.estimators.bayesian.residual import (
         BayesianResidual as BayesianResidual,
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from errcomp.calibration.estimators.boosted.residual import BoostedResidual as BoostedResidual
     from errcomp.calibration.evaluation import Evaluation as Evaluation
     from errcomp.calibration.evaluation import evaluate as evaluate
+    from errcomp.calibration.evaluation.composed import evaluate_composition as evaluate_composition
     from errcomp.calibration.features import FEATURES as FEATURES
     from errcomp.calibration.fitted import CompositionModel as CompositionModel
     from errcomp.calibration.kernels import CorrectedKernels as CorrectedKernels
@@ -33,9 +34,14 @@ if TYPE_CHECKING:
     from errcomp.calibration.predictions import Predictions as Predictions
     from errcomp.calibration.storing import load_model as load_model
     from errcomp.calibration.storing import save_model as save_model
+    from errcomp.calibration.transfer.adaptation import Adaptation as Adaptation
+    from errcomp.calibration.transfer.adaptation import adapt_model as adapt_model
+    from errcomp.calibration.transfer.choosing import RunPlan as RunPlan
+    from errcomp.calibration.transfer.choosing import plan_runs as plan_runs
 
 #: Public names and the module each lives in; imported at first use.
 _HOMES = {
+    "Adaptation": "transfer.adaptation",
     "BASELINES": "estimators",
     "BayesianResidual": "estimators.bayesian.residual",
     "BoostedResidual": "estimators.boosted.residual",
@@ -47,9 +53,12 @@ _HOMES = {
     "GroupConformal": "bands.conformal",
     "KernelCorrection": "kernels",
     "Predictions": "predictions",
+    "adapt_model": "transfer.adaptation",
     "errors_exchangeable": "bands.exchangeability",
     "evaluate": "evaluation",
-    "evaluate_composition": "composition",
+    "evaluate_composition": "evaluation.composed",
+    "RunPlan": "transfer.choosing",
+    "plan_runs": "transfer.choosing",
     "features_exchangeable": "bands.exchangeability",
     "load_model": "storing",
     "save_model": "storing",

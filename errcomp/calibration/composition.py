@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.calibration.design import (
-    LEVELS,
     QUANTILES,
     Design,
     Floats,
@@ -29,7 +28,6 @@ from errcomp.calibration.estimators import (
     stacked,
 )
 from errcomp.calibration.estimators import estimators as all_estimators
-from errcomp.calibration.evaluation import Evaluation, Predict, evaluate, training_parts
 from errcomp.calibration.evaluation.scoring import combined, stack_weights
 from errcomp.calibration.features import disturbed, fit_features, names_per_run
 from errcomp.calibration.fitted import (
@@ -37,7 +35,6 @@ from errcomp.calibration.fitted import (
     CompositionModel,
     Regime,
     Training,
-    band_ends,
     member_quantiles,
     widened,
 )
@@ -45,12 +42,12 @@ from errcomp.calibration.kernels import KernelCorrection
 from errcomp.calibration.modelfile import fingerprint
 from errcomp.calibration.predictions import Predictions
 from errcomp.calibration.preparing import Preparation, Prepared, joined, runs_at, usable_runs
+from errcomp.calibration.transfer.held_out import HeldOut, Left, calibrated
 from errcomp.errors import ErrcompError, InputError, renamed
 from errcomp.metrics import mape
-from errcomp.system.processes import Progress, Steps, count_jobs, map_jobs
+from errcomp.system.processes import Progress, Steps, map_jobs
 from errcomp.tables import Kernels
 from errcomp.tables.backends import kernels_in_memory
-from errcomp.tables.units import seconds_in
 
 #: Which runs of the table, shape (runs of the table,).
 Mask = NDArray[np.bool_]
@@ -313,7 +310,7 @@ class Composition(Parameters):
     def _fit(self, fits: Fits, runs: Mask, progress: Progress | None, *, quick: bool) -> None:
         """Fit to some of the runs; `quick`: inside a cross-validation, with few draws."""
         names, fitted = self._names()
-        if (got := int(runs.sum())) < (fewest := _fewest(fitted)):
+        if (got := int(runs.sum())) < (fewest := fewest_runs(fitted)):
             until = (
                 f" Until then, {_FEWEST_FOR_BASELINES} runs are enough for the estimators "
                 f"{', '.join(BASELINES)}: add --estimator device."
@@ -327,7 +324,7 @@ class Composition(Parameters):
             )
         preparation, prepared = fits.prepared(runs)
         self.design_ = design = prepared.design
-        folds = {regime: _folds(getattr(design, key)) for regime, key in REGIMES.items()}
+        folds = {regime: held_apart(getattr(design, key)) for regime, key in REGIMES.items()}
         steps = Steps(progress, len(fitted) * (1 + sum(map(len, folds.values()))))
         members = {}
         self.members_: dict[str, Any] = {}
@@ -343,11 +340,13 @@ class Composition(Parameters):
             regime: _left_out(fits, runs, fitted, parts, steps) for regime, parts in folds.items()
         }
         weights = self._weights(design) if STACK.name in names else {}
+        bands, held_out = self._bands(design, names, weights)
         self.model_ = CompositionModel(
             preparation=preparation,
             members=members,
             weights=weights,
-            bands=self._bands(design, names, weights),
+            bands=bands,
+            held_out=held_out,
             training=Training.of(design),
             estimators=names,
             unit=str(design.unit),
@@ -371,6 +370,37 @@ class Composition(Parameters):
         [1.1, 2.2]
         """
         return self.model_.predict(kernels, estimator=estimator)
+
+    def adapt(self, kernels: Kernels | Any) -> Self:
+        """Adapt `model_` to devices by a few measured runs; see `CompositionModel.adapt`.
+
+        Examples
+        --------
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
+        >>> model = Composition(estimators=()).fit(runs.take(runs.column("device") == "A"))
+        >>> [*model.adapt(runs.take(runs.run == "c")).model_.adapted]
+        ['B']
+        """
+        self.model_ = self.model_.adapt(kernels, seed=self.seed)
+        return self
+
+    def partial_fit(self, kernels: Kernels | Any) -> Self:
+        """Fit to the first runs, and adapt to later ones; see `CompositionModel.adapt`.
+
+        A later `fit` starts from scratch. With many later runs, fit to all runs together.
+
+        Examples
+        --------
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
+        >>> model = Composition(estimators=())
+        >>> for device in ("A", "B"):
+        ...     model = model.partial_fit(runs.take(runs.column("device") == device))
+        >>> [*model.model_.adapted]
+        ['B']
+        """
+        return self.adapt(kernels) if hasattr(self, "model_") else self.fit(kernels)
 
     def score(self, kernels: Kernels | Any, *, estimator: str | None = None) -> float:
         """Return minus the MAPE of the predictions: 0 is perfect, higher is better.
@@ -461,11 +491,13 @@ class Composition(Parameters):
 
     def _bands(
         self, design: Design, names: Sequence[str], weights: Mapping[Regime, Mapping[str, float]]
-    ) -> dict[tuple[str, Regime], Any]:
-        """Calibrate the bands of each estimator on the held-out runs, for each regime."""
-        from errcomp.calibration.bands.conformal import GroupConformal
+    ) -> tuple[dict[tuple[str, Regime], Any], HeldOut]:
+        """Calibrate the bands of each estimator on the held-out runs, for each regime.
 
+        Also returns the errors on these runs.
+        """
         bands = {}
+        errors: dict[tuple[str, Regime], Left] = {}
         truth = np.log(design.measured)
         modes = len(set(design.mode.tolist())) > 1
         for regime, key in REGIMES.items():
@@ -475,19 +507,12 @@ class Composition(Parameters):
                 each = {**each, STACK.name: combined(members, weights[regime])}
             for name in names:
                 quantiles = each[name]
-                finite = np.isfinite(quantiles).all(axis=1)
-                if not finite.any():
-                    continue
-                low, high = band_ends(quantiles[finite])
-                bands[name, regime] = GroupConformal(levels=LEVELS).fit(
-                    quantiles[finite, _MEDIAN],
-                    low,
-                    high,
-                    truth[finite],
-                    getattr(design, key)[finite],
-                    category=design.mode[finite] if modes else None,
+                band, errors[name, regime] = calibrated(
+                    quantiles, truth, getattr(design, key), design.mode if modes else None
                 )
-        return bands
+                if band is not None:
+                    bands[name, regime] = band
+        return bands, HeldOut(errors)
 
 
 def _left_out(
@@ -496,7 +521,7 @@ def _left_out(
     """Return quantiles of the log of the time of each run, with its group held out."""
     left_out = {name: np.full((int(runs.sum()), len(QUANTILES)), np.nan) for name in names}
     for held in folds:
-        out = _within(runs, held)
+        out = within_runs(runs, held)
         train = runs & ~out
         preparation, _ = fits.prepared(train)
         outside = preparation.prepare(fits.at(out))
@@ -510,110 +535,19 @@ def _left_out(
     return left_out
 
 
-@renamed(cores="n_jobs")
-def evaluate_composition(
-    kernels: Kernels | Any,
-    *,
-    task: Task = "composition",
-    estimators: Sequence[str] = default_estimators(),
-    splits: Sequence[str] = ("leave-model-out", "leave-device-out"),
-    seed: int = 0,
-    n_jobs: int | None = None,
-    progress: Progress | None = None,
-) -> Evaluation:
-    """Evaluate `Composition` on held-out runs; each fold fits everything again without them.
-
-    See `errcomp.calibration.evaluation.evaluate`; here fits are shared between the folds. The
-    Bayesian model is sampled with fewer draws than in `Composition.fit` (600 in two chains), and
-    poor diagnostics do not stop it.
-
-    Parameters
-    ----------
-    kernels : Kernels, dataframe or mapping of columns
-    task, estimators, seed
-        As in `Composition`.
-    splits : sequence of str
-    n_jobs : int, optional
-        Number of processes that fit, with one core each; see `errcomp.summarize`. None fits in
-        this process and samples on two cores.
-    progress : callable, optional
-
-    Raises
-    ------
-    InputError
-        As `Composition.fit` and `evaluate`.
-
-    Examples
-    --------
-    >>> from errcomp.tables import Kernels
-    >>> times = [1.0 + i for i in range(12)]
-    >>> runs = Kernels({"run": list("abcdefghijkl"), "kernel": ["gemm"] * 12,
-    ...                 "device": list("ABC") * 4, "measured": times,
-    ...                 "run_measured": [1.1 * time for time in times]}, unit="ms")
-    >>> found = evaluate_composition(runs, estimators=(), splits=["leave-device-out"])
-    >>> found.row("leave-device-out", "sum").n
-    12
-    """
-    check_estimators([*BASELINES, *estimators])
-    kernels = kernels_in_memory(kernels)
-    seconds_in(kernels.unit, source=kernels.source)
-    cores = 2 if n_jobs is None else n_jobs
-    fits = Fits(usable_runs(kernels, task)[0], task, seed=seed, n_jobs=cores)
-    make = partial(_predictors, fits, task, estimators)
-    if (jobs := count_jobs(n_jobs)) > 1:
-        progress = _fitted_ahead(fits, kernels, estimators, splits, jobs, progress)
-    return evaluate(make, kernels, task=task, splits=splits, seed=seed, n_jobs=1, progress=progress)
-
-
-def _fitted_ahead(
-    fits: Fits,
-    kernels: Kernels,
-    estimators: Sequence[str],
-    splits: Sequence[str],
-    n_jobs: int,
-    progress: Progress | None,
-) -> Progress | None:
-    """Make the fits of an evaluation in several processes; return the progress of the rest.
-
-    Folds share most of their fits. With one process per fold these would be made twice.
-    """
-    _, fitted = Composition(estimators=estimators)._names()
-    trains = training_parts(kernels, task=fits.task, splits=splits, seed=fits.seed)
-    parts = []
-    for runs in map(fits.which, trains):
-        if runs.sum() >= _fewest(fitted):
-            held = [h for key in REGIMES.values() for h in _folds(fits.labels(key, runs))]
-            parts += [runs, *(runs & ~_within(runs, h) for h in held)]
-    total = 0
-    for done, total in fits.ahead(fitted, parts, n_jobs):
-        if progress is not None:
-            progress(done, total + len(trains))
-    return progress and (lambda done, folds: progress(total + done, total + folds))
-
-
-def _fewest(fitted: Iterable[str]) -> int:
+def fewest_runs(fitted: Iterable[str]) -> int:
     """Return the fewest runs to which these estimators are fitted."""
     return _FEWEST_FOR_BASELINES if set(fitted) <= set(BASELINES) else _FEWEST_RUNS
 
 
-def _within(runs: Mask, held: Mask) -> Mask:
+def within_runs(runs: Mask, held: Mask) -> Mask:
     """Return a part of some runs as a part of all runs."""
     out = runs.copy()
     out[runs] = held
     return out
 
 
-def _predictors(
-    fits: Fits, task: Task, estimators: Sequence[str], kernels: Kernels
-) -> dict[str, Predict]:
-    """Fit to some of the runs; return the predictors by estimator."""
-    fitted = Composition(task=task, estimators=estimators, seed=fits.seed, n_jobs=fits.n_jobs)
-    fitted._fit(fits, fits.which(kernels), None, quick=True)
-    model = fitted.model_
-    return {name: partial(model.predict, estimator=name) for name in model.estimators}
-
-
-def _folds(groups: Names) -> list[Mask]:
+def held_apart(groups: Names) -> list[Mask]:
     """Return one mask per group; none where there are too few groups to hold one out."""
     names = sorted(set(groups.tolist()))
     if len(names) < _FEWEST_GROUPS:

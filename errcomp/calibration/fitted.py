@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -11,21 +12,30 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from errcomp.calibration.bands.exchangeability import features_exchangeable
-from errcomp.calibration.design import LEVELS, QUANTILES, Design, Floats, Names, PortableModel
+from errcomp.calibration.design import (
+    QUANTILES,
+    Design,
+    Floats,
+    Names,
+    PortableModel,
+    band_ends,
+)
 from errcomp.calibration.estimators import STACK, columns_of, estimators, seen_by
 from errcomp.calibration.evaluation.scoring import combined
 from errcomp.calibration.features import FEATURE_NAMES, FEATURES, PHYSICAL
 from errcomp.calibration.kernels import KERNEL_LEVELS
-from errcomp.calibration.predictions import Predictions, between_levels
+from errcomp.calibration.predictions import ADAPTED, Predictions, between_levels
 from errcomp.calibration.preparing import Preparation, Prepared
 from errcomp.codec import json_text
-from errcomp.errors import InputError
+from errcomp.errors import InputError, LeftOutWarning, warn_caller
 from errcomp.report.shown import Shown
 from errcomp.tables import Kernels
 from errcomp.tables.backends import kernels_in_memory
 
 if TYPE_CHECKING:
     from errcomp.calibration.bands.conformal import GroupConformal
+    from errcomp.calibration.transfer.adapting import Adapted
+    from errcomp.calibration.transfer.held_out import HeldOut
     from errcomp.report.model import Report
 
 
@@ -154,6 +164,11 @@ class CompositionModel(Shown):
         Date of the fit, once stored.
     versions : mapping of str to str
         Versions of the libraries of the fit, once stored.
+    held_out : HeldOut or None
+        Errors on held-out runs, from which `adapt` learns what a few runs of a device tell; None
+        if an earlier version of errcomp wrote the model file.
+    adapted : mapping of str to Adapted
+        By device, the runs that `adapt` was given.
     """
 
     preparation: Preparation
@@ -166,6 +181,8 @@ class CompositionModel(Shown):
     fingerprint: str
     created: str = ""
     versions: Mapping[str, str] = field(default_factory=dict)
+    held_out: HeldOut | None = None
+    adapted: Mapping[str, Adapted] = field(default_factory=dict)
 
     def view(self) -> Report:
         """Return the report of the model: the runs of the fit, and the bands of each estimator.
@@ -272,11 +289,17 @@ class CompositionModel(Shown):
         fallback = np.where(known, "device", "global").astype(object)
         raw = self._quantiles(prepared, chosen, fallback)
         low, high = self._calibrated(raw, chosen, fallback, design.mode)
+        calibrated = np.array([(chosen, regime) in self.bands for regime in fallback])
+        for device, adapted in self.adapted.items():
+            here = design.device.astype(str) == device
+            fallback[here] = ADAPTED
+            moved = adapted.move(chosen, design.x[here], self.training)
+            raw[here], low[here], high[here] = moved.applied(raw[here], low[here], high[here])
+            calibrated[here] &= moved.calibrated
         stretched = between_levels(low, high, raw)
         total = design.total[:, None]
         predicted = design.total * np.exp(raw[:, _MEDIAN])
         columns = seen_by(chosen, self.preparation.task)
-        calibrated = np.array([(chosen, regime) in self.bands for regime in fallback])
         return Predictions(
             run=design.run,
             total=design.total,
@@ -287,7 +310,7 @@ class CompositionModel(Shown):
             parts=self._parts(design, predicted),
             fallback=fallback,
             calibrated=calibrated,
-            warnings=warnings_of(prepared, self.training, known, calibrated, columns),
+            warnings=warnings_of(prepared, self.training, known, calibrated, columns, self.adapted),
             estimator=chosen,
             unit=kernels.unit,
             notes=(
@@ -295,6 +318,59 @@ class CompositionModel(Shown):
                 *unlike_the_fit(design, self.training, known, columns),
             ),
         )
+
+    def adapt(self, kernels: Kernels | Any, *, seed: int = 0) -> CompositionModel:
+        """Return this model, adapted to devices by a few measured runs of each.
+
+        Predictions for a device move by the errors of its runs, as far as errors of runs were
+        alike on devices that the fit did not see, and bands become as wide as they were needed
+        there. Runs in the neighbourhood of a measured run move most. A run that is unlike the
+        others moves little.
+
+        Parameters
+        ----------
+        kernels : Kernels, dataframe or mapping of columns
+            Kernels of runs that were measured end to end, with the key device.
+        seed : int
+            Of the random choices of runs of held-out devices.
+
+        Returns
+        -------
+        CompositionModel
+            A new model; this one stays as it is. Runs of earlier adaptations are kept.
+
+        Raises
+        ------
+        InputError
+            No run can be used, or the model file is from an earlier version.
+
+        Warns
+        -----
+        LeftOutWarning
+            Some runs could not be used, with the reasons.
+
+        See Also
+        --------
+        errcomp.calibration.adapt_model : Says what the adaptation changed.
+
+        Examples
+        --------
+        >>> from errcomp.calibration import Composition
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
+        >>> model = Composition(estimators=()).fit(runs.take(runs.column("device") == "A")).model_
+        >>> new = model.adapt(runs.take(runs.run == "c"))
+        >>> {device: len(measured) for device, measured in new.adapted.items()}
+        {'B': 1}
+        """
+        from errcomp.calibration.transfer.adaptation import adapt_model
+
+        found = adapt_model(self, kernels, seed=seed)
+        if found.left_out:
+            causes = sorted({run.reason for run in found.left_out})
+            warn_caller(f"{found.dropped}: {'; '.join(causes)}", LeftOutWarning)
+        new: CompositionModel = found.model
+        return new
 
     def _quantiles(self, prepared: Prepared, estimator: str, fallback: Names) -> Floats:
         design = prepared.design
@@ -365,13 +441,6 @@ def member_quantiles(members: Mapping[str, PortableModel], name: str, design: De
     return members[name].predict_quantiles(x, QUANTILES, device=design.device)
 
 
-def band_ends(quantiles: Floats) -> tuple[Floats, Floats]:
-    """Return the quantiles at the ends of the bands of `LEVELS`, each of shape (n, levels)."""
-    low = [QUANTILES.index(round((1 - level) / 2, 3)) for level in LEVELS]
-    high = [QUANTILES.index(round((1 + level) / 2, 3)) for level in LEVELS]
-    return quantiles[:, low].copy(), quantiles[:, high].copy()
-
-
 def widened(quantiles: Floats, excess: Floats) -> Floats:
     r"""Widen quantiles by the error of the sum of kernels, which the models do not include.
 
@@ -409,6 +478,7 @@ def warnings_of(
     known: NDArray[np.bool_],
     calibrated: NDArray[np.bool_],
     columns: Sequence[int],
+    adapted: Mapping[str, Sized] = MappingProxyType({}),
 ) -> tuple[tuple[str, ...], ...]:
     """Return for each run what the fit has not seen.
 
@@ -422,13 +492,17 @@ def warnings_of(
         Runs whose band is calibrated.
     columns : sequence of int
         Features that the estimator uses.
+    adapted : mapping of str to sized, optional
+        The measured runs of each device that the model was adapted to.
     """
     design = prepared.design
     warnings: list[list[str]] = [[] for _ in range(len(design))]
     for i, (device, mode) in enumerate(zip(design.device, design.mode, strict=True)):
         if not known[i]:
             cause = f"device {device!r} was not in the fit" if device else "no device is given"
-            warnings[i].append(f"{cause}: predicted from all devices")
+            runs = len(adapted[device]) if device in adapted else 0
+            own = f" and {runs} run{'s' if runs > 1 else ''} of its own" if runs else ""
+            warnings[i].append(f"{cause}: predicted from all devices{own}")
         if not calibrated[i]:
             groups = "models" if known[i] else "devices"
             warnings[i].append(

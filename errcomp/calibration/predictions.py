@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.calibration.design import LEVELS, QUANTILES, Floats, Names
 from errcomp.codec import json_text
+from errcomp.errors import InputError
 from errcomp.report.shown import Shown
 
 if TYPE_CHECKING:
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 __all__ = [
     "Predictions",
 ]
+
+
+#: Of a prediction on a device that the model was adapted to.
+ADAPTED = "adapted"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +46,8 @@ class Predictions(Shown):
         Causes of the difference of `predicted` and `total`, as times that add up to it.
     fallback : ndarray of str
         ``device`` if runs of the device were in the fit, else ``global``: the prediction then comes
-        from all devices, and the band is wider.
+        from all devices, and the band is wider. ``adapted`` if `CompositionModel.adapt` was given
+        runs of the device.
     calibrated : ndarray of bool
         Whether the band was calibrated on held-out groups; else it is the estimator's own.
     warnings : tuple of tuple of str
@@ -113,6 +119,64 @@ class Predictions(Shown):
         """Width of the 90 % band as a share of the prediction, shape (n,)."""
         low, high = self.band(0.9)
         return (high - low) / self.predicted
+
+    def at_most(self, width: float) -> tuple[Self, dict[str, str]]:
+        """Keep the runs with narrow bands, and say why the others are not kept.
+
+        Parameters
+        ----------
+        width : float
+            Largest width of the 90 % band as a share of the prediction, above 0.
+
+        Returns
+        -------
+        predictions : Predictions
+        unsure : dict of str to str
+            The reason for every other run.
+
+        Raises
+        ------
+        InputError
+            The width is not above 0, or no run has so narrow a band.
+
+        Examples
+        --------
+        >>> from errcomp.calibration import Composition
+        >>> from errcomp.datasets import example_runs
+        >>> runs = example_runs()
+        >>> found = Composition(estimators=()).fit(runs).predict(runs)
+        >>> sure, unsure = found.at_most(0.2)
+        >>> len(sure), unsure
+        (8, {})
+        """
+        if not width > 0:
+            raise InputError(f"the largest width must be above 0, got {width!r}. Write 20% or 0.2.")
+        sure = self.relative_width <= width
+        wide = f"more than {100 * width:g} %"
+        if not sure.any():
+            narrowest = 100 * float(self.relative_width.min())
+            raise InputError(
+                f"every run has a 90 % band of {wide} of its prediction: the narrowest has "
+                f"{narrowest:.0f} %. Allow more (--max-width), or measure runs of the device and "
+                "adapt the model (errcomp plan runs)."
+            )
+        unsure = {
+            str(run): f"its 90 % band is {wide} of the prediction wide ({100 * wide_by:.0f} %)"
+            for run, wide_by in zip(self.run[~sure], self.relative_width[~sure], strict=True)
+        }
+        arrays = {
+            name: getattr(self, name)[sure]
+            for name in (
+                *("run", "total", "predicted", "low", "high", "quantiles"),
+                *("fallback", "calibrated"),
+            )
+        }
+        kept: Any = {
+            **arrays,
+            "parts": {name: part[sure] for name, part in self.parts.items()},
+            "warnings": tuple(w for w, keep in zip(self.warnings, sure, strict=True) if keep),
+        }
+        return replace(self, **kept), unsure
 
     def to_dict(self) -> dict[str, Any]:
         """Return the document of `errcomp predict --json`, without its keys about the model.

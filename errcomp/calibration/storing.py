@@ -26,6 +26,8 @@ from errcomp.calibration.modelfile import (
 )
 from errcomp.calibration.predictions import Predictions
 from errcomp.calibration.preparing import Preparation
+from errcomp.calibration.transfer.adapting import Adapted
+from errcomp.calibration.transfer.held_out import HeldOut
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
@@ -160,6 +162,9 @@ def content_of(model: CompositionModel, *, created: str) -> ModelContent:
     parts: dict[str, Any] = {**model.members, "training": model.training}
     if model.preparation.correction is not None:
         parts["kernels"] = model.preparation.correction
+    if model.held_out is not None:
+        parts["held_out"] = model.held_out
+    parts |= {f"adapted_{i}": one for i, one in enumerate(model.adapted.values())}
     return ModelContent(
         task=model.preparation.state.task,
         unit=model.unit,
@@ -213,6 +218,8 @@ def _model_of(content: ModelContent) -> CompositionModel:
     names = check_estimators(extra["estimators"])
     members = {member.name: member.restore() for member in content.members}
     training, correction = members.pop("training", None), members.pop("kernels", None)
+    held_out = members.pop("held_out", None)
+    adapted = [members.pop(name) for name in tuple(members) if name.startswith("adapted_")]
     lacking = {name for name in names if name != STACK.name} - set(members)
     if lacking:
         raise InputError(f"it lacks these fitted estimators: {', '.join(sorted(lacking))}")
@@ -223,6 +230,9 @@ def _model_of(content: ModelContent) -> CompositionModel:
         raise InputError("the ranges of its features do not match the runs of its fit")
     if correction is not None and not isinstance(correction, KernelCorrection):
         raise InputError("its part 'kernels' does not hold kernel corrections")
+    weights = _weights(extra["weights"], members, needed=STACK.name in names)
+    if held_out is not None:
+        held_out = _fitting_errors(held_out, names, len(training))
     spread = float(extra["typical_spread"])
     if not 0 <= spread < math.inf:
         raise InputError(f"typical_spread {spread} is not a standard deviation")
@@ -230,7 +240,7 @@ def _model_of(content: ModelContent) -> CompositionModel:
     return LoadedModel(
         preparation=Preparation(state, correction, spread),
         members=members,
-        weights=_weights(extra["weights"], members, needed=STACK.name in names),
+        weights=weights,
         bands={
             (part["estimator"], part["regime"]): GroupConformal.from_meta(part["bands"])
             for part in content.conformal
@@ -241,7 +251,27 @@ def _model_of(content: ModelContent) -> CompositionModel:
         fingerprint=content.fingerprint,
         created=content.created,
         versions=content.versions,
+        held_out=held_out,
+        adapted=_adaptations(adapted, names),
     )
+
+
+def _fitting_errors(part: Any, names: Collection[str], runs: int) -> HeldOut:
+    """Return the held-out errors of a file, if they are those of its estimators and runs."""
+    kinds = {(name, regime) for name in names for regime in REGIMES}
+    if not isinstance(part, HeldOut) or set(part.by_kind) != kinds or part.runs != runs:
+        raise InputError("its held-out errors do not match its estimators and runs")
+    return part
+
+
+def _adaptations(parts: Collection[Any], names: Collection[str]) -> dict[str, Adapted]:
+    """Return the adaptations of a file by device, if they are those of its estimators."""
+    found: dict[str, Adapted] = {}
+    for part in parts:
+        if not isinstance(part, Adapted) or set(part.learnt) != set(names) or part.device in found:
+            raise InputError("an adaptation does not match the estimators, or is there twice")
+        found[part.device] = part
+    return found
 
 
 def _weights(
@@ -265,8 +295,10 @@ def _weights(
 
 def _unknown_in(part: Any) -> tuple[str, ...]:
     """Return the arrays in which NaN or infinity stands for something never seen."""
-    if isinstance(part, Training):
+    if isinstance(part, Training | Adapted):
         return ("x",)
+    if isinstance(part, HeldOut):
+        return ("error", "below", "above")
     if not isinstance(part, KernelCorrection):
         return ()
     return tuple(name for name in part.to_arrays()[1] if name.endswith(_NEVER_SEEN))

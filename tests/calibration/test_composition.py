@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from errcomp.calibration import composition
-from errcomp.calibration.composition import Composition, evaluate_composition
+from errcomp.calibration.composition import Composition
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.estimators import BASELINES
 from errcomp.calibration.evaluation import Evaluation
+from errcomp.calibration.evaluation.composed import evaluate_composition
 from errcomp.calibration.fitted import CompositionModel, widened
 from errcomp.calibration.storing import load_model, save_model
 from errcomp.calibration.view.model import fit_tables, model_document

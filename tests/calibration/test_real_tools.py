@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from errcomp.calibration.composition import evaluate_composition
+from errcomp.calibration.evaluation.composed import evaluate_composition
 from errcomp.calibration.kernels import KernelCorrection
 from errcomp.tables import Kernels
 

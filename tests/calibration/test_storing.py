@@ -88,7 +88,11 @@ def test_weights_of_a_stack_come_back(content: ModelContent, model: CompositionM
     members = {**model.members, "bayesian": model.members["linear"],
                "boosted": model.members["device"]}  # fmt: skip
     whole = replace(
-        model, weights=weights, members=members, estimators=(*model.estimators, "stack")
+        model,
+        weights=weights,
+        members=members,
+        estimators=(*model.estimators, "stack"),
+        held_out=None,
     )
     found = model_of(content_of(whole, created="2026-01-31"))
     assert found.weights == weights

@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
-from errcomp.calibration import composition
 from errcomp.calibration.design import LEVELS, QUANTILES
+from errcomp.calibration.evaluation import composed
 from errcomp.calibration.predictions import Predictions
 
 Run = Callable[..., Any]
@@ -186,7 +186,7 @@ def test_evaluate(
     code: int,
     word: str,
 ) -> None:
-    monkeypatch.setattr(composition, "_predictors", factor(off))
+    monkeypatch.setattr(composed, "_predictors", factor(off))
     junit, summary = kernels.parent / "e.xml", kernels.parent / "e.md"
     ran = run("calibrate", "evaluate", kernels, "--estimator", "device", "--split",
               "leave-device-out", "--junit", junit, "--markdown", summary, *options)  # fmt: skip

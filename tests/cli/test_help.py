@@ -80,6 +80,8 @@ FILES: dict[str, str] = {
     "bert_H100.json": json.dumps({"schemaVersion": 1, "traceEvents": EVENTS}),
     "history.db": "errcomp history add history.db validations.csv",
     "ort.errcomp": "errcomp calibrate fit ort-cpu --estimator device -o ort.errcomp",
+    "gpu.errcomp": "errcomp calibrate fit neusight-kernels --where device=L4,P4,V100 --estimator "
+    "physics -o gpu.errcomp",
 }
 
 

@@ -35,7 +35,7 @@ def test_the_document_is_the_same(run: Run, command: str) -> None:
     [
         (
             ("calibrate", "evaluate", "--estimator", "device"),
-            "calibration.composition.evaluate_composition",
+            "calibration.evaluation.composed.evaluate_composition",
         ),
         (("propagate", "--graph", "graph.json"), "propagation.propagate"),
     ],

@@ -74,6 +74,10 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
                    "estimated,independent"),
     "calibration": ("calibrate", "evaluate", "kernels.csv", "--unit", "ms", "--estimator",
                     "device", "--split", "leave-device-out,leave-vendor-out"),
+    "adaptation": ("calibrate", "adapt", "gpu.errcomp", "device.csv", "--unit", "ms"),
+    "plan-runs": ("plan", "runs", "--model", "gpu.errcomp", "--candidates", "device.csv", "--unit",
+                  "ms"),
+    "plan-claim": ("plan", "claim", "--error", "12%", "--pilot", "pilot.csv"),
     "half-life-check": ("halflife", "check", "history.csv", "new.csv", "--by", "op",
                         "--recalibrate"),
     "half-lives": ("halflife", "fit", "history.csv", "--error", "10%"),
@@ -92,6 +96,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Return the folder with the tables that the commands read."""
     folder = tmp_path_factory.mktemp("documents")
     (folder / "kernels.csv").write_text(_kernels(), encoding="utf-8")
+    _fit(folder)
     (folder / "paper.csv").write_text("GPU,MAPE (%)\nV100,5.2\nH100,2.3\n", encoding="utf-8")
     (folder / "history.csv").write_text(_validations(0, 9, slow_from=6), encoding="utf-8")
     (folder / "new.csv").write_text(_validations(9, 10, slow_from=0), encoding="utf-8")
@@ -102,9 +107,25 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for mode in ("inference", "training")
     )
     (folder / "pairs.csv").write_text(f"device,mode,measured,predicted\n{pairs}C,training,1,2\n")
+    pilot = "".join(f"m{i % 6},{10 + i},{(10 + i) * (0.9 + 0.03 * (i % 7))}\n" for i in range(24))
+    (folder / "pilot.csv").write_text(f"model,measured,predicted\n{pilot}")
     tools = "".join(f"{tool},{line}\n" for tool in ("x", "y") for line in pairs.splitlines())
     (folder / "tools.csv").write_text(f"tool,device,mode,measured,predicted\n{tools}")
     return folder
+
+
+def _fit(folder: Path) -> None:
+    """Fit to the runs of three devices; two runs of the fourth stay apart."""
+    head, *rows = _kernels().splitlines()
+    new = [row for row in rows if ",D3," in row]
+    known = "\n".join([head, *(row for row in rows if row not in new)]) + "\n"
+    (folder / "device.csv").write_text("\n".join([head, *new[:6]]) + "\n", encoding="utf-8")
+    from errcomp.calibration import Composition, save_model
+    from errcomp.readers import kernels
+
+    (folder / "known.csv").write_text(known, encoding="utf-8")
+    fitted = Composition(estimators=()).fit(kernels.read(folder / "known.csv", unit="ms"))
+    save_model(fitted.model_, folder / "gpu.errcomp", created="2026-01-31")
 
 
 @pytest.fixture(scope="session")
@@ -116,11 +137,21 @@ def written(tables: Path) -> Any:
     def write(name: str) -> Written:
         if name not in done:
             path = folder / f"{name}.json"
-            argv = [str(folder / a) if a.endswith(".csv") else a for a in _COMMANDS[name]]
+            argv = [
+                str(folder / a) if a.endswith((".csv", ".errcomp")) else a for a in _COMMANDS[name]
+            ]
             out, err = io.StringIO(), io.StringIO()
+            # Of an adaptation -o is the model.
+            model = name == "adaptation"
+            target = folder / "new.errcomp" if model else path
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                code = main([*argv, "-o", str(path)])
-            assert path.exists(), (code, err.getvalue())
+                code = main([*argv, "-o", str(target)])
+            assert target.exists(), (code, err.getvalue())
+            if model:
+                again = io.StringIO()
+                with contextlib.redirect_stdout(again), contextlib.redirect_stderr(err):
+                    main([*argv, "-o", str(target), "--json"])
+                path.write_text(again.getvalue(), encoding="utf-8")
             document = json.loads(path.read_text(encoding="utf-8"))
             done[name] = Written(path, document, out.getvalue().rstrip("\n"))
         return done[name]

@@ -20,6 +20,8 @@ from errcomp.tables.units import SECONDS
 
 #: Kinds of members other than estimators, each with the class that restores it.
 _PARTS = {
+    "adapted": ("errcomp.calibration.transfer.adapting", "Adapted"),
+    "held-out": ("errcomp.calibration.transfer.held_out", "HeldOut"),
     "kernel-correction": ("errcomp.calibration.kernels", "KernelCorrection"),
     "training": ("errcomp.calibration.fitted", "Training"),
 }
@@ -55,9 +57,9 @@ def portable(kind: str) -> type[PortableModel]:
     >>> portable("forest")
     Traceback (most recent call last):
         ...
-    errcomp.errors.InputError: unknown kind of model: 'forest'. Kinds: hierarchical, \
-kernel-correction, linear, physics, training, trees. If a newer errcomp wrote the model, upgrade \
-errcomp.
+    errcomp.errors.InputError: unknown kind of model: 'forest'. Kinds: adapted, \
+held-out, hierarchical, kernel-correction, linear, physics, training, trees. If a newer errcomp \
+wrote the model, upgrade errcomp.
     """
     _check_kind(kind)
     module, name = kinds()[kind]

@@ -108,6 +108,10 @@ def model_document(model: CompositionModel) -> dict[str, Any]:
             }
             for kind, cost in overheads(model)
         ],
+        "adapted": [
+            {"device": device, "runs": len(runs), "in_fit": runs.regime == "device"}
+            for device, runs in model.adapted.items()
+        ],
     }
 
 
@@ -203,6 +207,9 @@ def _facts(document: Mapping[str, Any], title: str, *, stored: bool) -> Table:
             "libraries installed": ", ".join(f"{k} {v}" for k, v in document["versions"].items()),
             "table": document["fingerprint"],
         }
+    if document.get("adapted"):
+        each = [f"{one['device']} ({counted(one['runs'], 'run')})" for one in document["adapted"]]
+        facts["adapted to"] = ", ".join(each)
     rows = [{"name": name, "value": value} for name, value in facts.items() if value]
     columns = [Column("", lambda row: row["name"]), Column("", lambda row: row["value"])]
     return Table(

@@ -169,14 +169,24 @@ def _step(value: tuple[float, bool]) -> Cell:
 _STEP = Form(_step, right=True)
 
 
+_FROM = {
+    "device": "its device",
+    "global": "all devices",
+    "adapted": "all devices and its own runs",
+}
+
+
 def _fallback(name: str) -> str:
-    return "all devices" if name == "global" else "its device"
+    return _FROM[name]
 
 
 def _band_notes(result: Predictions, model: CompositionModel) -> list[str]:
     """Return a note on the basis of the bands of each regime."""
     notes = []
     for regime in dict.fromkeys(map(str, result.fallback)):
+        if regime == "adapted":
+            notes += _adapted_notes(result, model)
+            continue
         bands = model.bands.get((result.estimator, regime))
         runs, group = REGIMES[regime]
         if bands is None:
@@ -192,6 +202,22 @@ def _band_notes(result: Predictions, model: CompositionModel) -> list[str]:
             f"{counted(info.groups, group)} held out in turn. Guarantee: "
             f"{in_words(info.guarantee, group)}.{own}"
         )
+    return notes
+
+
+def _adapted_notes(result: Predictions, model: CompositionModel) -> list[str]:
+    """Return a note on the basis of the bands of each adapted device."""
+    notes = []
+    for device, adapted in model.adapted.items():
+        learnt, similar = adapted.learnt[result.estimator], REGIMES[adapted.regime][1]
+        basis = (
+            f"calibrated on {counted(learnt.groups, f'held-out {similar}')}, each adapted to "
+            f"{counted(len(adapted), 'run')} in the same way. Guarantee: none; it covers about "
+            "what it states in simulations"
+            if learnt.calibrated
+            else f"not calibrated, because the fit had too few {similar}s"
+        )
+        notes.append(f"Band of runs on {device}, by {counted(len(adapted), 'run')}: {basis}.")
     return notes
 
 

@@ -12,6 +12,7 @@ ORDER = (
     "propagate",
     "calibrate",
     "predict",
+    "plan",
     "halflife",
     "history",
     "metrics",

@@ -1,4 +1,4 @@
-"""Correct the sum of kernel times to end-to-end times: fit, evaluate, show."""
+"""Correct the sum of kernel times to end-to-end times: fit, evaluate, adapt, show."""
 
 from __future__ import annotations
 
@@ -49,6 +49,10 @@ EXAMPLES = {
     ),
     "calibrate evaluate": (
         "errcomp calibrate evaluate neusight-kernels --estimator linear --split leave-device-out",
+    ),
+    "calibrate adapt": (
+        "errcomp calibrate adapt gpu.errcomp neusight-kernels --where device=H100 --where "
+        "model=opt_13 -o h100.errcomp",
     ),
     "calibrate show": ("errcomp calibrate show ort.errcomp",),
 }
@@ -130,6 +134,29 @@ def build(parser: Parser) -> None:
     )
     judge.set_defaults(run=_evaluate)
 
+    adapt = actions.add_parser(
+        "adapt",
+        help="move a fitted model by a few measured runs of a device",
+        description="Adapt a fitted model to devices by a few measured runs of each. Predictions "
+        "move as far as errors of runs were alike on devices that the fit did not see. The bands "
+        "become as wide as they were needed there.",
+    )
+    adapt.add_argument("model", type=Path, metavar="MODEL", help="the model file")
+    adapt.add_argument(
+        "table",
+        metavar="PATH",
+        help="table of kernels of the measured runs, with the columns device and run_measured, or "
+        "output of a tool (see: errcomp readers)",
+    )
+    adapt.add_argument(
+        "-o", dest="target", type=Path, required=True, metavar="NEW",
+        help="the adapted model file to write; an existing file is replaced",
+    )  # fmt: skip
+    adapt.add_argument("--json", action="store_true", help="print one JSON document on stdout")
+    _add_runs(adapt)
+    add_kernel_arguments(adapt)
+    adapt.set_defaults(run=_adapt, output=None)
+
     show = actions.add_parser(
         "show",
         help="what a model file was fitted to, when, and how its bands were calibrated",
@@ -156,7 +183,7 @@ def _estimators_help() -> str:
     for name, estimator in estimators().items():
         if estimator.role != "baseline":
             weighed = (
-                f" (weighted mean of {' and '.join(stacked())})"
+                f" (weighted mean of {', '.join(stacked())})"
                 if estimator.role == "combination"
                 else ""
             )
@@ -195,6 +222,11 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help=_estimators_help(),
     )
+    _add_runs(parser)
+    add_kernel_arguments(parser)
+
+
+def _add_runs(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--runs",
         metavar="FILE",
@@ -203,7 +235,6 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--seed", type=seed, default=0, help="seed of the random draws (default: 0)"
     )
-    add_kernel_arguments(parser)
 
 
 def _fit(args: argparse.Namespace) -> None:
@@ -249,7 +280,7 @@ def _fit(args: argparse.Namespace) -> None:
 
 
 def _evaluate(args: argparse.Namespace) -> None:
-    from errcomp.calibration.composition import evaluate_composition
+    from errcomp.calibration.evaluation.composed import evaluate_composition
     from errcomp.calibration.evaluation.splits import check_split
     from errcomp.calibration.view.check import report_evaluation
     from errcomp.calibration.view.evaluation import draw
@@ -278,6 +309,19 @@ def _evaluate(args: argparse.Namespace) -> None:
     fail_on = args.fail_on or _CONDITIONS
     finish(args, report_evaluation(evaluation, estimators=estimators, fail_on=fail_on))
     emit(args, evaluation, evaluation.view(), inputs=[args.table, args.runs])
+
+
+def _adapt(args: argparse.Namespace) -> None:
+    from errcomp.calibration.modelfile import check_target
+    from errcomp.calibration.storing import load_model, save_model
+    from errcomp.calibration.transfer.adaptation import adapt_model
+
+    check_targets(args, [args.model, args.table, args.runs])
+    check_target(args.target)
+    model = load_model(args.model)
+    found = adapt_model(model, _load(args), seed=args.seed)
+    beside(args, args.target, lambda path: save_model(found.model, path, created=model.created))
+    emit(args, found, found.view(), inputs=[args.model, args.table, args.runs])
 
 
 def _show(args: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from errcomp.cli.input import add_kernel_arguments, load_kernels, parse_where
+from errcomp.cli.input import add_kernel_arguments, fraction, load_kernels, parse_where
 from errcomp.cli.output import add_output_arguments, check_targets, emit
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ EXAMPLES = {
     "predict": (
         "errcomp predict ort-cpu --model ort.errcomp",
         "errcomp predict ort-cpu --model ort.errcomp --where model=mlp -o predicted.csv",
+        "errcomp predict ort-cpu --model ort.errcomp --max-width 60%",
     )
 }
 
@@ -41,6 +42,13 @@ def build(parser: Parser) -> None:
         metavar="NAME",
         help="one of the model's estimators (default: the last that `calibrate show` lists)",
     )
+    parser.add_argument(
+        "--max-width",
+        type=fraction,
+        metavar="SHARE",
+        help="leave out runs whose 90 %% band is wider than this share of the prediction, e.g. "
+        "20%%",
+    )
     add_kernel_arguments(parser)
     add_output_arguments(parser)
     parser.set_defaults(run=run)
@@ -58,6 +66,9 @@ def run(args: argparse.Namespace) -> None:
         # A run asked for by name is not left out: the error says what it lacks.
         kernels, unused = model.usable(kernels)
     predictions = model.predict(kernels, estimator=args.estimator)
+    if args.max_width is not None:
+        predictions, unsure = predictions.at_most(args.max_width)
+        unused = {**unused, **unsure}
     document = predictions.to_dict()
     rows = document.pop("rows")
     document |= {

@@ -20,8 +20,8 @@ ROOT = Path(__file__).resolve().parents[3]
 ARCHIVE = ROOT / "tests" / "data" / "modelfile"
 EVERY = sorted(ARCHIVE.glob("v*/*.errcomp"))
 #: Models of their own, and whole ones with corrections, bands and the runs of the fit.
-FILES = [path for path in EVERY if path.stem != "whole"]
-WHOLE = [path for path in EVERY if path.stem == "whole"]
+WHOLE = [path for path in EVERY if path.stem in ("whole", "adapted")]
+FILES = [path for path in EVERY if path not in WHOLE]
 NAMES = [f"{path.parent.name}/{path.stem}" for path in FILES]
 FIELDS = "task unit devices models modes levels fingerprint versions created conformal extra"
 
@@ -35,8 +35,9 @@ def test_every_schema_is_archived_and_read():
     assert [schema for schema, step in MIGRATIONS.items() if step is None] == [SCHEMA]
     for schema in MIGRATIONS:
         here = [path for path in FILES if path.parent.name == f"v{schema}"]
-        (whole,) = (path for path in WHOLE if path.parent.name == f"v{schema}")
-        kinds = {expected_of(path)["kind"] for path in here} | set(expected_of(whole)["kinds"])
+        whole = [path for path in WHOLE if path.parent.name == f"v{schema}"]
+        kinds = {expected_of(path)["kind"] for path in here}
+        kinds = kinds.union(*(expected_of(path)["kinds"] for path in whole))
         assert kinds == set(KINDS)
 
 
@@ -69,7 +70,7 @@ def test_archived_files_predict_what_they_predicted(path):
     np.testing.assert_allclose(found, expected["quantiles"], rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("path", WHOLE, ids=[path.parent.name for path in WHOLE])
+@pytest.mark.parametrize("path", WHOLE, ids=[f"{path.parent.name}/{path.stem}" for path in WHOLE])
 def test_archived_models_predict_runs_as_they_did(path):
     expected = expected_of(path)
     found = load_model(path).predict(Kernels(expected["kernels"], unit="ms")).rows()

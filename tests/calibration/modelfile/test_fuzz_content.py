@@ -30,6 +30,7 @@ from errcomp.tables import Kernels
 ARCHIVE = Path(__file__).resolve().parents[2] / "data" / "modelfile"
 #: By name: a whole model, which predicts runs; models of one kind, which predict quantiles.
 FILES = {path.stem: path for path in sorted(ARCHIVE.glob("v1/*.errcomp"))}
+WHOLE = ("adapted", "whole")
 #: A stack of what the whole model has, which the archived one lacks.
 WEIGHTS = {regime: {"device": 0.25, "linear": 0.75} for regime in ("device", "global")}
 
@@ -247,7 +248,7 @@ def ending(name: str, data: bytes) -> str:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(modelfile, "_bytes_of", lambda _: data)
         try:
-            predict_runs() if name == "whole" else predict_quantiles(name)
+            predict_runs() if name in WHOLE else predict_quantiles(name)
         except InputError as error:
             return "refused" if "\n" not in str(error) else "refused in several lines"
     return "predicts"

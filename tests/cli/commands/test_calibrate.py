@@ -19,6 +19,7 @@ from errcomp.calibration import composition
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.estimators.bayesian.diagnostics import Diagnostics
 from errcomp.calibration.estimators.bayesian.hierarchical import Columns, HierarchicalModel
+from errcomp.calibration.evaluation import composed
 from errcomp.calibration.predictions import Predictions
 from errcomp.cli.commands import calibrate
 from errcomp.errors import InputError, SmallSampleWarning
@@ -118,7 +119,7 @@ def predictors_of(kind: type[Quick]) -> Any:
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Evaluate something that is fitted at once; everything around it is what it is."""
-    monkeypatch.setattr(composition, "_predictors", predictors_of(Quick))
+    monkeypatch.setattr(composed, "_predictors", predictors_of(Quick))
 
 
 def words(text: str) -> str:
@@ -334,7 +335,7 @@ class Refusing(Quick):
 def test_runs_that_were_not_judged_nor_answered(
     run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(composition, "_predictors", predictors_of(Refusing))
+    monkeypatch.setattr(composed, "_predictors", predictors_of(Refusing))
     path = tmp_path / "kernels.csv"
     lines = [
         line.rsplit(",", 1)[0] + "," if line.startswith("V100/opt") else line
@@ -563,7 +564,7 @@ BAD = [
     (("show",), "the following arguments are required: MODEL"),
     (("show", "nothing.errcomp"), "nothing.errcomp"),
     (("show", "other.txt"), "other.txt: "),
-    ((), "ACTION is missing: fit, evaluate, show"),
+    ((), "ACTION is missing: fit, evaluate, adapt, show"),
 ]
 
 

@@ -257,3 +257,29 @@ def test_a_changed_model_is_refused(run: Run, fitted: Path, tmp_path: Path, new:
     assert (ran.code, ran.out) == (2, "")
     assert "m.errcomp: " in ran.err
     assert not (tmp_path / "o.csv").exists()
+
+
+def test_unsure_runs_are_left_out(run: Run, fitted: Path, new: Any) -> None:
+    path = new(table((*DEVICES, "L4")))
+    every = run("predict", path, "--model", fitted, "--json").json["rows"]
+    widths = {row["run"]: (row["high_90"] - row["low_90"]) / row["predicted"] for row in every}
+    limit = sorted(widths.values())[len(widths) // 2]
+    found = run("predict", path, "--model", fitted, "--max-width", str(limit), "--json").json
+    assert {row["run"] for row in found["rows"]} == {
+        name for name, width in widths.items() if width <= limit
+    }
+    wide = [name for name, width in widths.items() if width > limit]
+    assert list(found["unused"]) == wide
+    assert f"({100 * widths[wide[0]]:.0f} %)" in found["unused"][wide[0]]
+    assert next(row for row in found["rows"]) == next(r for r in every if widths[r["run"]] <= limit)
+
+
+@pytest.mark.parametrize(
+    ("width", "message"),
+    [("1e-9", "every run has a 90 % band of more than 1e-07 %"), ("0", "must be above 0"),
+     ("-5%", "must be above 0"), ("wide", "not a fraction")],
+)  # fmt: skip
+def test_no_run_is_sure_enough(run: Run, fitted: Path, new: Any, width: str, message: str) -> None:
+    ran = run("predict", new(table()), "--model", fitted, f"--max-width={width}")
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err

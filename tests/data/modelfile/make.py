@@ -139,14 +139,18 @@ def table(seed: int, devices: tuple[str, ...]) -> dict[str, list[object]]:
     return dict(zip((*names, "run_measured"), map(list, zip(*rows, strict=True)), strict=True))
 
 
-def whole(path: Path) -> None:
+def whole(path: Path, *, adapted: bool = False) -> None:
     """Write a whole model of a prediction, and what it says of new runs."""
     from errcomp.calibration.composition import Composition
     from errcomp.calibration.storing import load_model, save_model
 
     fitted = Composition(task="prediction", estimators=("device",))
     fitted.fit(Kernels(table(1, DEVICES), unit="ms"))
-    save_model(fitted.model_, path, created="2025-01-31")
+    model = fitted.model_
+    if adapted:
+        few = Kernels(table(3, ("H100",)), unit="ms")
+        model = model.adapt(few.take(np.isin(few.run.astype(str), ["H100/bert/1", "H100/opt/4"])))
+    save_model(model, path, created="2025-01-31")
     columns = table(2, ("V100", "H100"))
     new = {name: columns[name] for name in columns if name not in ("measured", "run_measured")}
     rows = load_model(path).predict(Kernels(new, unit="ms")).rows()
@@ -159,6 +163,8 @@ def main() -> None:
     FOLDER.mkdir(exist_ok=True)
     if not (FOLDER / "whole.errcomp").exists():
         whole(FOLDER / "whole.errcomp")
+    if not (FOLDER / "adapted.errcomp").exists():
+        whole(FOLDER / "adapted.errcomp", adapted=True)
     x, y, device, model = simulated()
     for fit in FITS:
         path = FOLDER / f"{fit.__name__}.errcomp"

@@ -1,0 +1,153 @@
+"""What to measure next: runs for a model, pairs for a figure."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from errcomp.cli.input import add_kernel_arguments, count, fraction, load_kernels, parse_keys, seed
+from errcomp.cli.output import add_output_arguments, check_targets, emit
+from errcomp.errors import InputError
+
+if TYPE_CHECKING:
+    from errcomp.cli.parser import Parser
+
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
+EXAMPLES = {
+    "plan": (
+        "errcomp plan claim --error 5% --power 80%",
+        "errcomp plan runs --model gpu.errcomp --candidates neusight-kernels --where device=H100",
+    ),
+    "plan runs": (
+        "errcomp plan runs --model gpu.errcomp --candidates neusight-kernels --where device=H100",
+    ),
+    "plan claim": (
+        "errcomp plan claim --error 5% --power 80%",
+        "errcomp plan claim --error 15% --pilot neusight --cluster model",
+    ),
+}
+
+
+def build(parser: Parser) -> None:
+    """Add ``plan`` and its actions."""
+    parser.description = (
+        "Plan measurements: which runs narrow the bands of a calibrated model most, and how many "
+        "pairs support a figure about an error."
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    runs = actions.add_parser(
+        "runs",
+        help="which runs to measure next, so that bands of a model become narrow",
+        description="Choose the runs whose measurement narrows the 90 % bands of other runs most, "
+        "once a model is adapted to them (errcomp calibrate adapt). What a run tells about others "
+        "of its device is learnt from devices that the fit did not see.",
+    )
+    runs.add_argument("--model", type=Path, required=True, metavar="FILE", help="the model file")
+    runs.add_argument(
+        "--candidates",
+        required=True,
+        metavar="PATH",
+        help="table of kernels of the runs that could be measured, with the column device, or name "
+        "of a built-in table",
+    )
+    runs.add_argument(
+        "--targets",
+        metavar="PATH",
+        help="table of kernels of the runs whose bands should become narrow (default: the "
+        "candidates)",
+    )
+    runs.add_argument(
+        "-k", dest="k", type=count, default=3, metavar="N", help="number of runs (default: 3)"
+    )
+    runs.add_argument(
+        "--seed", type=seed, default=0, help="seed of the random choices (default: 0)"
+    )
+    add_kernel_arguments(runs)
+    add_output_arguments(runs)
+    runs.set_defaults(run=_runs)
+    claim = actions.add_parser(
+        "claim",
+        help="how many pairs support a figure such as < 5 %%",
+        description="Compute how many pairs put the interval of the MAPE below a figure, for "
+        "several true errors. With a pilot the spread of its errors is used, and whole models or "
+        "devices are counted where errors within them are alike.",
+    )
+    _add_claim(claim)
+    add_output_arguments(claim)
+    claim.set_defaults(run=_claim)
+
+
+def _add_claim(claim: argparse.ArgumentParser) -> None:
+    claim.add_argument(
+        "--error", type=fraction, required=True, metavar="FIGURE", help="the figure, e.g. 5%%"
+    )
+    claim.add_argument(
+        "--power",
+        type=fraction,
+        default=0.8,
+        metavar="SHARE",
+        help="probability of success (default: 80%%)",
+    )
+    claim.add_argument(
+        "--expected",
+        metavar="ERRORS",
+        help="true errors, separated by commas, e.g. 3%%,4%% (default: 40, 60, 80 and 90 %% of the "
+        "figure, and the error of the pilot)",
+    )
+    claim.add_argument(
+        "--pilot", metavar="PATH", help="pairs that were measured already, or a built-in table"
+    )
+    claim.add_argument(
+        "--tool",
+        metavar="NAME",
+        help="tool of the pilot, if it has several (default: the tool that the table is about)",
+    )
+    claim.add_argument(
+        "--cluster",
+        metavar="KEY",
+        help="key of the pilot whose values are independent; none for independent pairs (default: "
+        "model or device, whichever has fewer values)",
+    )
+    claim.add_argument(
+        "--level", type=fraction, default=0.95, metavar="SHARE", help="coverage (default: 95%%)"
+    )
+    claim.add_argument("--seed", type=seed, default=0, help="seed of the draws (default: 0)")
+
+
+def _runs(args: argparse.Namespace) -> None:
+    from errcomp.calibration.storing import load_model
+    from errcomp.calibration.transfer.choosing import plan_runs
+
+    check_targets(args, [args.model, args.candidates, args.targets])
+    model = load_model(args.model)
+    candidates = load_kernels(args, args.candidates)
+    targets = None if args.targets is None else load_kernels(args, args.targets)
+    found = plan_runs(model, candidates, k=args.k, targets=targets, seed=args.seed)
+    emit(args, found, found.view(), inputs=[args.model, args.candidates, args.targets])
+
+
+def _claim(args: argparse.Namespace) -> None:
+    from errcomp.planning.claim import plan_claim
+
+    check_targets(args, [args.pilot])
+    for name in ("cluster", "tool"):
+        if getattr(args, name) is not None and args.pilot is None:
+            raise InputError(f"--{name} is about the pilot: add --pilot")
+    expected = None
+    if args.expected is not None:
+        try:
+            expected = [fraction(text) for text in parse_keys(args.expected)]
+        except (argparse.ArgumentTypeError, ValueError) as error:
+            raise InputError(f"--expected: {error}") from error
+    found = plan_claim(
+        args.error,
+        power=args.power,
+        expected=expected,
+        pilot=args.pilot,
+        tool=args.tool,
+        cluster=args.cluster,
+        level=args.level,
+        seed=args.seed,
+    )
+    emit(args, found, found.view(), inputs=[args.pilot])
