@@ -1,0 +1,47 @@
+"""Report of how many pairs support a figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from errcomp.report import forms
+from errcomp.report.model import Column, Report, Table
+
+if TYPE_CHECKING:
+    from errcomp.planning.claim import ClaimPlan
+
+
+def claim_view(result: ClaimPlan) -> Report:
+    """Return a row for each true error."""
+    limit = f"{100 * result.limit:g} %"
+    columns = [
+        Column("True MAPE", lambda row: row.error, forms.percent, key=True),
+        *(
+            [Column(f"{result.cluster.capitalize()}s", lambda row: row.clusters, _COUNT)]
+            if result.cluster
+            else []
+        ),
+        Column("Pairs", lambda row: row.pairs, _COUNT),
+        Column("Power", lambda row: row.power, forms.percent),
+    ]
+    basis = (
+        f"the spread of the errors in {result.pilot_pairs:,} pairs of the pilot"
+        + (f", drawn as whole {result.cluster}s" if result.cluster else "")
+        if result.pilot_pairs
+        else "independent pairs with gamma-distributed errors"
+    )
+    notes = [
+        f"Number that puts the {100 * result.level:g} % interval of the MAPE below {limit} with a "
+        f"probability (power) of {100 * result.power:g} %. Simulated with {basis} (standard "
+        f"deviation over mean: {result.spread:.2f}).",
+        "–: not with 100,000 or fewer. Errors with heavier tails than these need more.",
+    ]
+    found = [row for row in result.rows if row.pairs]
+    line = [f"< {limit}", f"{100 * result.power:g} % power"]
+    if found:
+        line.append(f"{found[-1].pairs:,} pairs at {100 * found[-1].error:.3g} %")
+    title = f"Pairs that support an error below {limit}"
+    return Report(title=title, line=line, tables=[Table(title, columns, result.rows, notes)])
+
+
+_COUNT = forms.count
