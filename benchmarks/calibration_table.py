@@ -31,7 +31,8 @@ EVALUATED = {
     "torch-cpu": ["torch-cpu"],
 }
 SHOWN = {"sum": "sum of kernels", "linear": "linear", "bayesian": "bayesian"}
-SHOWN |= {"boosted": "boosted", "stack": "stack"}
+SHOWN |= {"boosted": "boosted", "physics": "physics", "stack": "stack"}
+ESTIMATORS = "bayesian,boosted,physics,stack"
 SPLITS = {"leave-model-out": "models", "leave-device-out": "devices"}
 #: The group of `ort-cpu` whose operators take longer while they are profiled.
 ODD = "decoder_step"
@@ -45,6 +46,7 @@ def documents(folder: Path) -> dict[str, Rows]:
         path = folder / f"{name}.json"
         if not path.exists():
             command = [sys.executable, "-m", "errcomp", "calibrate", "evaluate", *words, "--json"]
+            command += ["--estimator", ESTIMATORS]
             done = subprocess.run(command, check=True, capture_output=True, text=True)
             path.write_text(done.stdout, encoding="utf-8")
         document = json.loads(path.read_text(encoding="utf-8"))

@@ -21,7 +21,7 @@ def adaptation_view(result: Adaptation) -> Report:
         Column("Runs", lambda row: row.runs, forms.number),
         Column("MAPE before", lambda row: row.error_before, forms.percent),
         Column("Predictions move", lambda row: row.shift, forms.change),
-        Column("Band, times as wide", lambda row: row.width, forms.significant(2)),
+        Column("Band (× before)", lambda row: row.width, forms.significant(2)),
         Column("Learnt from", _learnt_from),
     ]
     notes = [
