@@ -81,6 +81,7 @@ public_modules = (
     "errcomp.propagation.terms",
     "errcomp.propagation.graph",
     "errcomp.calibration",
+    "errcomp.calibration.plausibility",
     "errcomp.calibration.transfer.adaptation",
     "errcomp.calibration.transfer.choosing",
     "errcomp.planning",

@@ -36,6 +36,7 @@ CLASSES = {
     "propagate": "errcomp.propagation.outcome.Propagation",
     "validation": "errcomp.propagation.validation.Validation",
     "calibration": "errcomp.calibration.evaluation.Evaluation",
+    "plausibility": "errcomp.calibration.plausibility.Plausibility",
     "adaptation": "errcomp.calibration.transfer.adaptation.Adaptation",
     "plan-runs": "errcomp.calibration.transfer.choosing.RunPlan",
     "plan-claim": "errcomp.planning.claim.ClaimPlan",

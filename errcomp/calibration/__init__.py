@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from errcomp.calibration.fitted import CompositionModel as CompositionModel
     from errcomp.calibration.kernels import CorrectedKernels as CorrectedKernels
     from errcomp.calibration.kernels import KernelCorrection as KernelCorrection
+    from errcomp.calibration.plausibility import Plausibility as Plausibility
+    from errcomp.calibration.plausibility import check_runs as check_runs
     from errcomp.calibration.predictions import Predictions as Predictions
     from errcomp.calibration.storing import load_model as load_model
     from errcomp.calibration.storing import save_model as save_model
@@ -52,7 +54,9 @@ _HOMES = {
     "FEATURES": "features",
     "GroupConformal": "bands.conformal",
     "KernelCorrection": "kernels",
+    "Plausibility": "plausibility",
     "Predictions": "predictions",
+    "check_runs": "plausibility",
     "adapt_model": "transfer.adaptation",
     "errors_exchangeable": "bands.exchangeability",
     "evaluate": "evaluation",

@@ -258,8 +258,8 @@ _IDLE_BELOW = 1.8
 #: A class is disturbed (clocks, other work) if its slowness against the prediction is this number
 #: of robust standard deviations above that in other runs: the usual three-sigma rule, upwards only,
 #: because nothing runs faster than the hardware.
-_SLOW_FROM = 3.0
-_RUNS_TO_JUDGE = 8
+SLOW_FROM = 3.0
+RUNS_TO_JUDGE = 8
 _TRAINING = ("training", "train")
 #: Quantile of the floors of a device's runs: runs without small kernels have too high a floor.
 _LOWEST = 0.1
@@ -299,7 +299,7 @@ def fit_features(kernels: Kernels, *, task: Task) -> FeatureState:
     center = scale = None
     excess = parts.slowness(kernels)
     known = excess[np.isfinite(excess)]
-    if len(known) >= _RUNS_TO_JUDGE:
+    if len(known) >= RUNS_TO_JUDGE:
         center = float(np.median(known))
         scale = float(1.4826 * np.median(np.abs(known - center)))
         if scale == 0:
@@ -317,7 +317,7 @@ def _startup(runs: Design) -> float:
     """
     y = runs.log_ratio
     known = np.isfinite(y)
-    if known.sum() < _RUNS_TO_JUDGE:
+    if known.sum() < RUNS_TO_JUDGE:
         return 0.0
     slow, hidden, start = (
         runs.x[known, runs.names.index(name)]
@@ -337,15 +337,15 @@ def disturbed(kernels: Kernels, state: FeatureState) -> NDArray[np.bool_]:
     ndarray of bool, shape (runs,)
         In the order of ``kernels.runs``; False where unknown.
     """
-    return _excess(Parts.of(kernels, state.task), kernels, state) > 0
+    return slowness_beyond(Parts.of(kernels, state.task), kernels, state) > 0
 
 
-def _excess(parts: Parts, kernels: Kernels, state: FeatureState) -> Floats:
-    """Return the excess slowness (ln) of matrix products; 0 elsewhere."""
+def slowness_beyond(parts: Parts, kernels: Kernels, state: FeatureState) -> Floats:
+    """Return the slowness (ln) of implausibly slow matrix products of each run; 0 elsewhere."""
     if state.slow_center is None or not state.slow_scale:
         return np.zeros(len(parts.first))
     excess = parts.slowness(kernels) - state.slow_center
-    return np.where(excess > _SLOW_FROM * state.slow_scale, excess, 0.0)
+    return np.where(excess > SLOW_FROM * state.slow_scale, excess, 0.0)
 
 
 def design(kernels: Kernels, *, task: Task, state: FeatureState | None = None) -> Design:
@@ -457,7 +457,7 @@ def _columns(
     disagreement = np.full(len(floor), np.nan)
     # A prediction must not see measured kernels.
     if state.task == "composition":
-        excess = _excess(parts, kernels, state)
+        excess = slowness_beyond(parts, kernels, state)
         slow = np.log1p(matmul_share * np.expm1(-excess)) + 0.0  # no -0.0
         hidden = slow + np.log1p(state.start * start - np.minimum(launches, _MOST_HIDDEN))
         predicted = parts.sums(parts.count * kernels.predicted)

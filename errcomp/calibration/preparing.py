@@ -231,6 +231,25 @@ def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
     return _runs_without(kernels, table, reasons)
 
 
+def timed_runs(kernels: Kernels, task: Task) -> Kernels:
+    """Return the kernels of the runs whose kernels all have the time of the task.
+
+    Raises
+    ------
+    InputError
+        There is no such run.
+    """
+    table = kernels.totals()
+    reasons = _lacking(table, task)
+    if not (reasons == "").any():
+        causes = "; ".join(sorted(set(reasons.tolist())))
+        raise InputError(
+            f"{kernels.prefix}no run has the times of all its kernels: {causes}. Add them, or "
+            "choose the other task (composition adds measured kernels, prediction predicted ones)."
+        )
+    return _runs_without(kernels, table, reasons)[0]
+
+
 def _of_task(table: RunTotals, task: Task) -> tuple[str, Floats]:
     """Return whether the task's kernels are measured or predicted, and their sums."""
     composed = task == "composition"

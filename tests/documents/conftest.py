@@ -74,6 +74,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
                    "estimated,independent"),
     "calibration": ("calibrate", "evaluate", "kernels.csv", "--unit", "ms", "--estimator",
                     "device", "--split", "leave-device-out,leave-vendor-out"),
+    "plausibility": ("calibrate", "check", "kernels.csv", "--unit", "ms"),
     "adaptation": ("calibrate", "adapt", "gpu.errcomp", "device.csv", "--unit", "ms"),
     "plan-runs": ("plan", "runs", "--model", "gpu.errcomp", "--candidates", "device.csv", "--unit",
                   "ms"),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from errcomp.calibration.design import LEVELS, Design, Floats
 from errcomp.calibration.modelfile import check_unit
+from errcomp.calibration.plausibility import FlaggedRun, flagged_of
 from errcomp.calibration.preparing import runs_at, usable_runs
 from errcomp.calibration.transfer.adapting import Adapted, adapt, errors_of
 from errcomp.codec import Count, Document
@@ -79,6 +80,8 @@ class Adaptation(Shown, Document):
     estimator : str
         The one that the rows are about: the model's default.
     left_out : tuple of LeftOutRun
+    flagged : tuple of FlaggedRun
+        Runs that were used though a rule flags them; see `errcomp.calibration.check_runs`.
     model : CompositionModel or None
         The adapted model; None where the result was read from a file.
 
@@ -94,11 +97,12 @@ class Adaptation(Shown, Document):
 
     SCHEMA: ClassVar = "errcomp.adaptation/1"
     COMMAND: ClassVar = "calibrate adapt"
-    KEYS: ClassVar = ("estimator", "rows", "left_out")
+    KEYS: ClassVar = ("estimator", "rows", "left_out", "flagged")
 
     rows: tuple[AdaptedDevice, ...]
     estimator: str
     left_out: tuple[LeftOutRun, ...]
+    flagged: tuple[FlaggedRun, ...] = ()
     model: Any = None
 
     @property
@@ -159,7 +163,8 @@ def adapt_model(model: CompositionModel, kernels: Kernels | Any, *, seed: int = 
     check_unit(model.unit, kernels.unit)
     used, unused = usable_runs(kernels, model.preparation.task)
     design = model.preparation.prepare(used).design
-    reasons = _reasons(model, design)
+    flagged, named = flagged_of(used, model.preparation.state)
+    reasons = _reasons(model, design, flagged)
     unused |= {run: why for run, why in zip(design.run.tolist(), reasons, strict=True) if why}
     fine = np.asarray([not why for why in reasons])
     if not fine.any():
@@ -182,6 +187,7 @@ def adapt_model(model: CompositionModel, kernels: Kernels | Any, *, seed: int = 
         rows=tuple(_row(new, adapted[device]) for device in devices),
         estimator=model.estimators[-1],
         left_out=tuple(LeftOutRun(str(run), why) for run, why in unused.items()),
+        flagged=tuple(one for one in named if one.run in set(design.run.tolist())),
         model=new,
     )
 
@@ -203,7 +209,7 @@ def _adapted(
     return adapt(model, device, run, x, own, seed)
 
 
-def _reasons(model: CompositionModel, design: Design) -> list[str]:
+def _reasons(model: CompositionModel, design: Design, flagged: dict[str, str]) -> list[str]:
     """Return for each run why it cannot be used, "" where it can."""
     reasons = []
     for i, (run, device) in enumerate(
@@ -217,7 +223,7 @@ def _reasons(model: CompositionModel, design: Design) -> list[str]:
         elif earlier is not None and (_same(earlier.x, design.x[i]).any() or run in earlier.run):
             reasons.append("the model was already adapted with this run")
         else:
-            reasons.append("")
+            reasons.append(flagged.get(run, ""))
     return reasons
 
 

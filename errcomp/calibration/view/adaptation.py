@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from errcomp.calibration.view.model import counted, unused_notes
 from errcomp.report import forms
-from errcomp.report.model import Column, Report, Table
+from errcomp.report.model import Column, Note, Report, Table, item
 
 if TYPE_CHECKING:
     from errcomp.calibration.transfer.adaptation import Adaptation, AdaptedDevice
@@ -24,10 +24,11 @@ def adaptation_view(result: Adaptation) -> Report:
         Column("Band (× before)", lambda row: row.width, forms.significant(2)),
         Column("Learnt from", _learnt_from),
     ]
-    notes = [
+    notes: list[Note | str] = [
         f"By {result.estimator}. MAPE before: of these runs, before the adaptation. Predictions, "
         "90 % band: mean over runs like those of the fit, compared with those before.",
         *unused_notes({run.run: run.reason for run in result.left_out}),
+        *(item(f"{one.run} was used, though flagged: {one.evidence}.") for one in result.flagged),
         *_few(result),
     ]
     each = [f"{row.device}: {counted(row.runs, 'run')}" for row in result.rows]

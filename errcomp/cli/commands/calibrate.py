@@ -1,4 +1,4 @@
-"""Correct the sum of kernel times to end-to-end times: fit, evaluate, adapt, show."""
+"""Correct the sum of kernel times to end-to-end times: fit, evaluate, check, adapt, show."""
 
 from __future__ import annotations
 
@@ -50,6 +50,7 @@ EXAMPLES = {
     "calibrate evaluate": (
         "errcomp calibrate evaluate neusight-kernels --estimator linear --split leave-device-out",
     ),
+    "calibrate check": ("errcomp calibrate check neusight-kernels",),
     "calibrate adapt": (
         "errcomp calibrate adapt gpu.errcomp neusight-kernels --where device=H100 --where "
         "model=opt_13 -o h100.errcomp",
@@ -134,6 +135,20 @@ def build(parser: Parser) -> None:
     )
     judge.set_defaults(run=_evaluate)
 
+    check = actions.add_parser(
+        "check",
+        help="name runs whose kernels are implausible, with the evidence",
+        description="Look at the kernels of each run, not at its time, and name the runs whose "
+        "measurement may not be trusted: matrix products or all kernels far slower than in other "
+        "runs, more memory than the device has, missing kernels, a host that is slower than the "
+        "kernels.",
+    )
+    _add_path(check)
+    _add_task(check)
+    add_kernel_arguments(check)
+    add_output_arguments(check)
+    check.set_defaults(run=_check)
+
     adapt = actions.add_parser(
         "adapt",
         help="move a fitted model by a few measured runs of a device",
@@ -200,7 +215,7 @@ def _estimators_help() -> str:
     )
 
 
-def _add_table(parser: argparse.ArgumentParser) -> None:
+def _add_path(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "table",
         nargs="?",
@@ -210,6 +225,9 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         "(measured time of the whole run), output of a tool (see: errcomp readers), "
         f"or name of a built-in table (default: {_EMBEDDED})",
     )
+
+
+def _add_task(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--task",
         choices=_TASKS,
@@ -217,6 +235,11 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         help="which sum to correct to the time of the run: composition, the sum of the measured "
         "kernel times (default); or prediction, the sum of the predicted kernel times",
     )
+
+
+def _add_table(parser: argparse.ArgumentParser) -> None:
+    _add_path(parser)
+    _add_task(parser)
     parser.add_argument(
         "--estimator",
         metavar="NAMES",
@@ -309,6 +332,14 @@ def _evaluate(args: argparse.Namespace) -> None:
     fail_on = args.fail_on or _CONDITIONS
     finish(args, report_evaluation(evaluation, estimators=estimators, fail_on=fail_on))
     emit(args, evaluation, evaluation.view(), inputs=[args.table, args.runs])
+
+
+def _check(args: argparse.Namespace) -> None:
+    from errcomp.calibration.plausibility import check_runs
+
+    check_targets(args, [args.table])
+    found = check_runs(load_kernels(args, args.table), task=args.task)
+    emit(args, found, found.view(), inputs=[args.table])
 
 
 def _adapt(args: argparse.Namespace) -> None:

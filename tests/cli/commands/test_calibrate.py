@@ -564,7 +564,7 @@ BAD = [
     (("show",), "the following arguments are required: MODEL"),
     (("show", "nothing.errcomp"), "nothing.errcomp"),
     (("show", "other.txt"), "other.txt: "),
-    ((), "ACTION is missing: fit, evaluate, adapt, show"),
+    ((), "ACTION is missing: fit, evaluate, check, adapt, show"),
 ]
 
 

@@ -1,0 +1,319 @@
+"""Rules that look at the kernels of a run alone, and say whether its measurement can be trusted.
+
+A flagged run may be right. Perhaps a model of kernels cannot predict it, or its
+kernels were measured under other conditions than the run. No rule looks at the time of the run, so
+none hides an error of the model.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from errcomp.calibration.design import Design, Floats, Task
+from errcomp.calibration.features import (
+    FEATURE_NAMES,
+    RUNS_TO_JUDGE,
+    SLOW_FROM,
+    FeatureState,
+    Parts,
+    design,
+    fit_features,
+    slowness_beyond,
+)
+from errcomp.calibration.preparing import timed_runs
+from errcomp.codec import Count, Document
+from errcomp.report.shown import Shown
+from errcomp.tables import Kernels
+from errcomp.tables.backends import kernels_in_memory
+
+if TYPE_CHECKING:
+    from errcomp.report.model import Report
+
+__all__ = ["RULES", "FlaggedRun", "NotChecked", "Plausibility", "Rule", "check_runs"]
+
+#: µs that a host needs to launch a kernel, usually: the prior of the estimator ``physics``.
+HOST_US = 5.0
+#: Keys that runs of the same work share.
+_WORK = ("model", "mode", "batch", "seq_len", "variant", "phase")
+#: Fewest other runs of the same work, and the share by which their numbers of kernels may differ.
+_OTHERS, _SHARE = 2, 0.01
+
+
+class Seen(NamedTuple):
+    """What the rules look at."""
+
+    kernels: Kernels
+    state: FeatureState
+    parts: Parts
+    design: Design
+
+    def feature(self, name: str) -> Floats:
+        """Return a feature of each run."""
+        return np.asarray(self.design.x[:, FEATURE_NAMES.index(name)])
+
+
+class _NotPossibleError(Exception):
+    """A rule cannot be checked with this table, and why."""
+
+
+Found = Iterator[tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A rule.
+
+    Attributes
+    ----------
+    name, meaning : str
+    left_out : bool
+        Whether an adaptation leaves out the runs that it flags. Many runs that need more memory, or
+        wait for their host, are predicted well, so they are used, and named.
+    find : callable
+        Yields the position of each flagged run, and the evidence.
+    """
+
+    name: str
+    meaning: str
+    left_out: bool
+    find: Callable[[Seen], Found]
+
+
+def _slow_matmul(seen: Seen) -> Found:
+    state = seen.state
+    if state.task != "composition":
+        raise _NotPossibleError("the task is prediction, which does not look at measured kernels")
+    if state.slow_center is None or not state.slow_scale:
+        raise _NotPossibleError(
+            f"fewer than {RUNS_TO_JUDGE} runs have measured and predicted matrix products"
+        )
+    beyond = slowness_beyond(seen.parts, seen.kernels, state)
+    for run in np.flatnonzero(beyond > 0):
+        yield (
+            int(run),
+            _slower("its matrix products", "the other runs", beyond[run], state.slow_scale),
+        )
+
+
+def _slower(what: str, others: str, slowness: float, scale: float) -> str:
+    return (
+        f"{what} took {np.exp(slowness):.2f} times as long as those of {others}, compared with the "
+        f"prediction (limit: {np.exp(SLOW_FROM * scale):.2f} times)"
+    )
+
+
+def _memory(seen: Seen) -> Found:
+    share = seen.feature("memory_share")
+    if not np.isfinite(share).any():
+        raise _NotPossibleError(
+            "the shapes of the kernels or the memory of the devices are unknown"
+        )
+    for run in np.flatnonzero(np.nan_to_num(share) > 1):
+        yield (
+            int(run),
+            f"the outputs that training keeps take up to {share[run]:.2f} times the memory of "
+            f"{seen.design.device[run]}",
+        )
+
+
+def _missing_kernels(seen: Seen) -> Found:
+    keys = [name for name in _WORK if name in seen.kernels.keys]
+    if "model" not in keys:
+        raise _NotPossibleError("the table does not name the model")
+    counts = seen.parts.instances
+    by_work: dict[tuple[str, ...], list[int]] = {}
+    for run, labels in enumerate(zip(*map(seen.kernels.per_run, keys), strict=True)):
+        by_work.setdefault(tuple(map(str, labels)), []).append(run)
+    if max(map(len, by_work.values())) <= _OTHERS:
+        raise _NotPossibleError(f"no work has more than {_OTHERS} runs")
+    for runs in by_work.values():
+        usual, times = Counter(counts[runs].tolist()).most_common(1)[0]
+        if times < _OTHERS or 2 * times <= len(runs):
+            continue
+        for run in runs:
+            if abs(counts[run] - usual) > _SHARE * usual:
+                yield (
+                    run,
+                    f"it has {counts[run]:,.0f} kernel executions, {times} other runs of the same "
+                    f"work have {usual:,.0f}",
+                )
+
+
+def _clocks(seen: Seen) -> Found:
+    slow = -seen.feature("disagreement")
+    checked = False
+    for device in sorted(set(seen.design.device.tolist()) - {""}):
+        here = np.flatnonzero((seen.design.device == device) & np.isfinite(slow))
+        if len(here) < RUNS_TO_JUDGE:
+            continue
+        beyond = slow[here] - np.median(slow[here])
+        scale = 1.4826 * float(np.median(np.abs(beyond)))
+        if scale == 0:
+            continue
+        checked = True
+        for run in np.flatnonzero(beyond > SLOW_FROM * scale):
+            others = f"the other runs on {device}"
+            yield int(here[run]), _slower("its kernels", others, beyond[run], scale)
+    if not checked:
+        raise _NotPossibleError(
+            f"no device has {RUNS_TO_JUDGE} runs with measured and predicted kernels"
+        )
+
+
+def _host(seen: Seen) -> Found:
+    needs = HOST_US * (seen.feature("host_inference") + seen.feature("host_training"))
+    for run in np.flatnonzero(needs > 1):
+        yield (
+            int(run),
+            f"a host that needs {HOST_US:g} µs to launch a kernel needs {needs[run]:.1f} times as "
+            "long as the kernels take",
+        )
+
+
+RULES = (
+    Rule("slow-matmul", "matrix products far slower than in other runs", True, _slow_matmul),
+    Rule("clocks", "all kernels far slower than in other runs of the device", True, _clocks),
+    Rule("missing-kernels", "runs of the same work have more or fewer", True, _missing_kernels),
+    Rule("memory", "training keeps more than the device's memory holds", False, _memory),
+    Rule("host-bound", "launching takes longer than the kernels", False, _host),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FlaggedRun(Document):
+    """A run, the rule that flags it, and the evidence in words."""
+
+    run: str
+    rule: str
+    evidence: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotChecked(Document):
+    """A rule that could not be checked with this table, and the reason."""
+
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plausibility(Shown, Document):
+    """Runs whose measurement may not be trusted.
+
+    Attributes
+    ----------
+    rows : tuple of FlaggedRun
+        A run that several rules flag has several rows.
+    runs, flagged : int
+        Runs of the table, and those that at least one rule flags.
+    not_checked : tuple of NotChecked
+
+    Examples
+    --------
+    >>> from errcomp.datasets import example_runs
+    >>> check_runs(example_runs())
+    Plausibility(0 of 8 runs flagged)
+    """
+
+    SCHEMA: ClassVar = "errcomp.plausibility/1"
+    COMMAND: ClassVar = "calibrate check"
+    KEYS: ClassVar = ("runs", "flagged", "rows", "not_checked")
+
+    rows: tuple[FlaggedRun, ...]
+    runs: Count
+    flagged: Count
+    not_checked: tuple[NotChecked, ...]
+
+    def view(self) -> Report:
+        """Return the report: a row for each run and rule.
+
+        Examples
+        --------
+        >>> from errcomp.datasets import example_runs
+        >>> check_runs(example_runs()).view().title
+        'Runs that may not be trusted'
+        """
+        from errcomp.calibration.view.plausibility import plausibility_view
+
+        return plausibility_view(self)
+
+
+def check_runs(
+    kernels: Kernels | Any, *, task: Task = "composition", state: FeatureState | None = None
+) -> Plausibility:
+    """Name the runs whose kernels are implausible, with the evidence.
+
+    Parameters
+    ----------
+    kernels : Kernels, dataframe or mapping of columns
+        Kernels with the time of the task. End-to-end times are not looked at.
+    task : {"composition", "prediction"}
+    state : FeatureState, optional
+        From the runs of a fit, with which these runs are compared; by default from these runs.
+
+    Returns
+    -------
+    Plausibility
+
+    Raises
+    ------
+    InputError
+        No run has the time of the task for all its kernels, or the unit is missing.
+
+    Examples
+    --------
+    In the artifact of NeuSight the kernels of three runs are far slower than in the others:
+
+    >>> import errcomp as ec
+    >>> found = check_runs(ec.datasets.load("neusight-kernels"))
+    >>> [row.run for row in found.rows if row.rule == "slow-matmul"][:2]
+    ['A100-40G/bert_large/inference/512/8', 'A100-40G/bert_large/inference/512/16']
+    """
+    seen = _seen(kernels_in_memory(kernels), task, state)
+    rows: list[FlaggedRun] = []
+    not_checked: list[NotChecked] = []
+    for rule, run, evidence in _flags(seen, not_checked):
+        rows.append(FlaggedRun(str(seen.design.run[run]), rule.name, evidence))
+    flagged = len({row.run for row in rows})
+    return Plausibility(tuple(rows), len(seen.design), flagged, tuple(not_checked))
+
+
+def _seen(kernels: Kernels, task: Task, state: FeatureState | None) -> Seen:
+    timed = timed_runs(kernels, task)
+    known = state or fit_features(timed, task=task)
+    return Seen(timed, known, Parts.of(timed, task), design(timed, task=task, state=known))
+
+
+def _flags(seen: Seen, not_checked: list[NotChecked]) -> Iterator[tuple[Rule, int, str]]:
+    for rule in RULES:
+        try:
+            for run, evidence in rule.find(seen):
+                yield rule, run, evidence
+        except _NotPossibleError as reason:
+            not_checked.append(NotChecked(rule.name, str(reason)))
+
+
+def flagged_of(kernels: Kernels, state: FeatureState) -> tuple[dict[str, str], list[FlaggedRun]]:
+    """Return the runs that an adaptation leaves out, with the reason, and those that it names.
+
+    Parameters
+    ----------
+    kernels : Kernels
+    state : FeatureState
+        From the runs of the fit.
+    """
+    seen = _seen(kernels, state.task, state)
+    left_out: dict[str, str] = {}
+    named = []
+    for rule, run, evidence in _flags(seen, []):
+        name = str(seen.design.run[run])
+        if rule.left_out:
+            left_out.setdefault(name, f"flagged by {rule.name}: {evidence}")
+        else:
+            named.append(FlaggedRun(name, rule.name, evidence))
+    return left_out, [one for one in named if one.run not in left_out]
