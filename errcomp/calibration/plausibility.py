@@ -71,16 +71,17 @@ class Rule:
     Attributes
     ----------
     name, meaning : str
-    left_out : bool
-        Whether an adaptation leaves out the runs that it flags. Many runs that need more memory, or
-        wait for their host, are predicted well, so they are used, and named.
+    firm : bool
+        Whether the evidence is firm: an adaptation leaves out such runs, and an evaluation also
+        shows its figures without them. Many runs that need more memory, or wait for their host, are
+        predicted well.
     find : callable
         Yields the position of each flagged run, and the evidence.
     """
 
     name: str
     meaning: str
-    left_out: bool
+    firm: bool
     find: Callable[[Seen], Found]
 
 
@@ -298,22 +299,25 @@ def _flags(seen: Seen, not_checked: list[NotChecked]) -> Iterator[tuple[Rule, in
             not_checked.append(NotChecked(rule.name, str(reason)))
 
 
-def flagged_of(kernels: Kernels, state: FeatureState) -> tuple[dict[str, str], list[FlaggedRun]]:
-    """Return the runs that an adaptation leaves out, with the reason, and those that it names.
+def flagged_of(
+    kernels: Kernels, task: Task, state: FeatureState | None = None
+) -> tuple[dict[str, str], list[FlaggedRun]]:
+    """Return the runs with firm evidence against them, each with the reason, and the others.
 
     Parameters
     ----------
     kernels : Kernels
-    state : FeatureState
-        From the runs of the fit.
+    task : {"composition", "prediction"}
+    state : FeatureState, optional
+        From the runs of a fit; by default from these runs.
     """
-    seen = _seen(kernels, state.task, state)
-    left_out: dict[str, str] = {}
+    seen = _seen(kernels, task, state)
+    firm: dict[str, str] = {}
     named = []
     for rule, run, evidence in _flags(seen, []):
         name = str(seen.design.run[run])
-        if rule.left_out:
-            left_out.setdefault(name, f"flagged by {rule.name}: {evidence}")
+        if rule.firm:
+            firm.setdefault(name, f"flagged by {rule.name}: {evidence}")
         else:
             named.append(FlaggedRun(name, rule.name, evidence))
-    return left_out, [one for one in named if one.run not in left_out]
+    return firm, [one for one in named if one.run not in firm]

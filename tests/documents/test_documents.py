@@ -177,7 +177,9 @@ def test_damage_ends_in_a_message_and_in_nothing_else(each: Any) -> None:
 
 def test_every_key_is_needed(each: Any) -> None:
     document = each.document
-    for name in document:
+    # Documents of earlier versions lack it.
+    later = {"flagged"} if document["schema"] == "errcomp.calibration/1" else set()
+    for name in document.keys() - later:
         short = {key: value for key, value in document.items() if key != name}
         with pytest.raises(InputError, match=f"no key '{name}'"):
             load(short)

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from dataclasses import field as field_
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from errcomp.calibration.design import TASKS, Design, Names, Task
 from errcomp.calibration.estimators import BASELINES
 from errcomp.calibration.evaluation.held_out import (
@@ -26,10 +28,18 @@ from errcomp.calibration.evaluation.held_out import (
     known_of,
     vendor_transfers,
 )
-from errcomp.calibration.evaluation.judging import BandRow, EvaluationRow, GroupRow, RunError, judge
+from errcomp.calibration.evaluation.judging import (
+    BandRow,
+    EvaluationRow,
+    GroupRow,
+    JudgedRuns,
+    RunError,
+    judge,
+)
 from errcomp.calibration.evaluation.splits import Split, SplitName, check_split, split
+from errcomp.calibration.plausibility import flagged_of
 from errcomp.calibration.preparing import runs_at
-from errcomp.codec import Count, Document, Field, Part, closed, key, shape_of
+from errcomp.codec import Count, Document, Field, Part, closed, if_known, key, shape_of
 from errcomp.codec import Names as Schemas
 from errcomp.errors import InputError
 from errcomp.report.shown import Shown
@@ -71,6 +81,21 @@ class _Baselines(Part):
 
     def schema(self, names: Schemas) -> dict[str, dict[str, Any]]:
         return {"against_baselines": shape_of(tuple[Difference, ...]).schema(names)}
+
+
+class _Rows(Part):
+    """The rows of all runs, then those without the flagged runs."""
+
+    def write(self, result: Evaluation) -> Mapping[str, Any]:
+        return {"rows": [row.to_dict() for row in (*result.rows, *result.not_flagged)]}
+
+    def read(self, field: Field) -> Mapping[str, Any]:
+        every = shape_of(tuple[EvaluationRow, ...]).read(field.at("rows"))
+        rest = tuple(row for row in every if row.runs_judged == "not flagged")
+        return {"rows": tuple(row for row in every if row not in rest), "not_flagged": rest}
+
+    def schema(self, names: Schemas) -> dict[str, dict[str, Any]]:
+        return {"rows": shape_of(tuple[EvaluationRow, ...]).schema(names)}
 
 
 class _Predictions(Part):
@@ -130,6 +155,11 @@ class Evaluation(Shown, Document):
     seed : int
     source : str
         Name of the table.
+    flagged : mapping of str to str or None
+        By run, firm evidence against it; see `errcomp.calibration.check_runs`. None in documents of
+        earlier versions.
+    not_flagged : tuple of EvaluationRow
+        The rows of the other runs; empty where no run is flagged.
     known : mapping of str to str
         By run, anomalies of its kernels: too slow, many launches, or outputs beyond memory.
     """
@@ -137,7 +167,8 @@ class Evaluation(Shown, Document):
     SCHEMA: ClassVar = "errcomp.calibration/1"
     COMMAND: ClassVar = "calibrate evaluate"
     KEYS: ClassVar = (
-        *("source", "known", "task", "unit", "rows", _Baselines(), "flattery"),
+        *("source", "known", if_known("flagged"), "task", "unit", _Rows(), _Baselines()),
+        "flattery",
         *(key("vendor_transfer", "transfer"), "refused", "not_judged", "not_done", "seed"),
         _Predictions(),
     )
@@ -154,6 +185,8 @@ class Evaluation(Shown, Document):
     seed: Count
     source: str = ""
     known: Mapping[str, str] = field_(default_factory=dict)
+    flagged: Mapping[str, str] | None = None
+    not_flagged: tuple[EvaluationRow, ...] = ()
 
     def view(self) -> Report:
         """Return the report of the evaluation.
@@ -325,6 +358,8 @@ def evaluate(
     predictions: dict[tuple[str, str], HeldOut] = {}
     refused: list[Refused] = []
     rows: list[EvaluationRow] = []
+    not_flagged: list[EvaluationRow] = []
+    flagged, _ = flagged_of(used, task)
     for name, folds in parts.items():
         by_estimator, missing = held_out(
             make,
@@ -341,6 +376,8 @@ def evaluate(
             reason = f" {missing[0].held_out}: {missing[0].reason}" if missing else ""
             not_done[name] = f"{name}: no held-out run was predicted.{reason}"
         rows += _rows(name, by_estimator, missing, baselines, seed)
+        fine = _without(by_estimator, flagged)
+        not_flagged += _rows(name, fine, missing, baselines, seed, "not flagged")
         predictions.update({(name, estimator): held for estimator, held in by_estimator.items()})
     if not rows:
         raise InputError(" ".join(not_done.values()))
@@ -357,6 +394,8 @@ def evaluate(
         seed=seed,
         source=kernels.source,
         known=known_of(kernels, task),
+        flagged=flagged,
+        not_flagged=tuple(not_flagged),
     )
 
 
@@ -391,21 +430,41 @@ def _rows(
     refused: Sequence[Refused],
     baselines: Sequence[str],
     seed: int,
+    runs_judged: JudgedRuns = "all",
 ) -> list[EvaluationRow]:
     rows = []
     for estimator, held in by_estimator.items():
         # A baseline is compared with the sum of kernels only.
         names = [] if estimator in baselines else [b for b in baselines if b in by_estimator]
         others = {b: by_estimator[b] for b in names}
-        if estimator != "sum":
+        # Comparisons are of all runs.
+        if runs_judged != "all":
+            others = {}
+        elif estimator != "sum":
             others = {"sum": held.naive(), **{b: o for b, o in others.items() if b != "sum"}}
         unanswered = sum(refusal.n for refusal in refused if refusal.estimator in ("", estimator))
         rows.append(
             judge(
-                held, split=name, estimator=estimator, others=others, refused=unanswered, seed=seed
+                held,
+                split=name,
+                estimator=estimator,
+                others=others,
+                refused=unanswered,
+                seed=seed,
+                runs_judged=runs_judged,
             )
         )
     return rows
+
+
+def _without(by_estimator: Mapping[str, HeldOut], flagged: Mapping[str, str]) -> dict[str, HeldOut]:
+    """Return the predictions of the other runs; nothing where no run is flagged, or all are."""
+    found = {}
+    for name, held in by_estimator.items():
+        fine = ~np.isin(held.run.astype(str), list(flagged))
+        if fine.any() and not fine.all():
+            found[name] = held.take(fine)
+    return found
 
 
 def _flattery(predictions: Mapping[tuple[str, str], HeldOut]) -> tuple[Difference, ...]:

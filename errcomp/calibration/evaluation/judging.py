@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
@@ -40,6 +40,7 @@ from errcomp.codec import (
     Share,
     Undefined,
     closed,
+    if_known,
     key,
     plain_keys,
     shape_of,
@@ -51,6 +52,8 @@ from errcomp.metrics import figure
 from errcomp.metrics.bands import coverage_interval, interval_score
 from errcomp.results import VALUE, Estimate, FlatEstimate
 
+#: All runs, or those without firm evidence against them.
+JudgedRuns = Literal["all", "not flagged"]
 #: Names of the metrics in rows, and in `errcomp.metrics`.
 _FIGURES = {
     "mean_ape": "mape",
@@ -289,6 +292,8 @@ class _Against(Part):
         place = Field(field.document, "", field.document).at("against_baselines")
         every = shape_of(tuple[Difference, ...]).read(place)
         mine = (field.at("split").value, field.at("estimator").value)
+        if field.has("runs_judged") and field.at("runs_judged").value != "all":
+            return {"against": ()}
         return {"against": tuple(d for d in every if (d.split, d.estimator) == mine)}
 
     def schema(self, names: Schemas) -> dict[str, dict[str, Any]]:
@@ -302,6 +307,9 @@ class EvaluationRow(Document):
     Attributes
     ----------
     split, estimator : str
+    runs_judged : str or None
+        ``all``, or ``not flagged``: without the runs that `errcomp.calibration.check_runs` has firm
+        evidence against. None in documents of earlier versions: all.
     n, refused : int
         Runs evaluated, and runs that were not predicted.
     uncalibrated : int
@@ -331,7 +339,14 @@ class EvaluationRow(Document):
     """
 
     KEYS: ClassVar = (
-        *(key("split", "split", SplitName), "estimator", "n", "refused", "uncalibrated"),
+        *(
+            key("split", "split", SplitName),
+            "estimator",
+            if_known("runs_judged"),
+            "n",
+            "refused",
+            "uncalibrated",
+        ),
         Derived("groups", Count, lambda row: len(row.groups)),
         *(_Figures(), _Bands(), "crps"),
         Derived("pit_histogram", tuple[Count, ...], lambda row: row.pit_histogram),
@@ -357,6 +372,7 @@ class EvaluationRow(Document):
     abstention: Abstention | None
     answered: Estimate
     worst: tuple[RunError, ...]
+    runs_judged: JudgedRuns | None = None
 
     @property
     def beats_sum(self) -> bool | None:
@@ -410,6 +426,7 @@ def judge(
     others: Mapping[str, HeldOut],
     refused: int,
     seed: int,
+    runs_judged: JudgedRuns = "all",
 ) -> EvaluationRow:
     """Evaluate held-out predictions of an estimator and compare them on the same runs.
 
@@ -423,6 +440,8 @@ def judge(
         Runs that it did not predict.
     seed : int
         Seed of the bootstrap of intervals.
+    runs_judged : {"all", "not flagged"}
+        Which runs these are.
     """
     clusters = clusters_of(split, held)
     against = tuple(
@@ -452,6 +471,7 @@ def judge(
         abstention=curve,
         answered=sure,
         worst=_worst(held),
+        runs_judged=runs_judged,
     )
 
 

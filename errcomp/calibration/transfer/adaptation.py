@@ -163,7 +163,7 @@ def adapt_model(model: CompositionModel, kernels: Kernels | Any, *, seed: int = 
     check_unit(model.unit, kernels.unit)
     used, unused = usable_runs(kernels, model.preparation.task)
     design = model.preparation.prepare(used).design
-    flagged, named = flagged_of(used, model.preparation.state)
+    flagged, named = flagged_of(used, model.preparation.task, model.preparation.state)
     reasons = _reasons(model, design, flagged)
     unused |= {run: why for run, why in zip(design.run.tolist(), reasons, strict=True) if why}
     fine = np.asarray([not why for why in reasons])

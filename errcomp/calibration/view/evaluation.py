@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -239,6 +239,7 @@ def _tables(result: Evaluation) -> list[Table]:
         best = best_of(rows)
         tables += [
             _split(result, rows, best, legend=not tables),
+            *_not_flagged(result, rows),
             _worst(best, result),
         ]
     if result.transfer:
@@ -290,6 +291,38 @@ def _split(
         *_flattery(result, best),
     ]
     return Table(title, columns, ordered, notes)
+
+
+def _not_flagged(result: Evaluation, rows: Sequence[EvaluationRow]) -> list[Table]:
+    """Show the errors without the flagged runs beside those of all runs."""
+    split = rows[0].split
+    others = {row.estimator: row for row in result.not_flagged if row.split == split}
+    shown = [row for row in rows if row.estimator in others]
+    if not shown or not result.flagged:
+        return []
+    columns = [
+        Column("Estimator", lambda row: row.estimator, key=True),
+        *(
+            column
+            for name in ("mean", "median", "p90")
+            for column in _both(name, lambda row: others[row.estimator])
+        ),
+    ]
+    n, names = len(result.flagged), describe_names(list(result.flagged))
+    note = (
+        f"Flagged by their kernels (errcomp calibrate check): {names}. These runs are in the fits."
+    )
+    title = f"{split}: all runs, and without {counted(n, 'flagged run')}"
+    return [Table(title, columns, shown, [note])]
+
+
+def _both(name: str, other: Callable[[EvaluationRow], EvaluationRow]) -> list[Column]:
+    word = {"mean": "MAPE", "median": "Median APE", "p90": "P90 APE"}[name]
+    key = f"{name}_ape"
+    return [
+        Column(word, lambda row: row.figures[key].value, forms.finite_percent),
+        Column("without", lambda row: other(row).figures[key].value, forms.finite_percent),
+    ]
 
 
 def _conclusion(best: EvaluationRow, groups: int) -> str:

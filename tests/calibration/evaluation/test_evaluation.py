@@ -640,15 +640,39 @@ def test_the_document_has_the_promised_columns_and_is_the_same_again():
     )
     assert first == again
     document = json.loads(first)
-    assert len(document["rows"]) == 2 * len(SPLITS)
-    for row in document["rows"]:
+    every = [row for row in document["rows"] if row["runs_judged"] == "all"]
+    rest = [row for row in document["rows"] if row["runs_judged"] == "not flagged"]
+    assert len(every) == len(rest) == 2 * len(SPLITS)
+    assert {row["n"] for row in rest} == {87 - len(document["flagged"])} == {83}
+    for row in every:
         assert {"split", "estimator", "n", "mean_ape", "median_ape", "p90_ape"} <= set(row)
         assert {"coverage_90", "mean_width_90", "coverage_50_low", "interval_score_95"} <= set(row)
         assert row["n"] == 87
-    naive = [row for row in document["rows"] if row["estimator"] == "sum"]
+    naive = [row for row in every if row["estimator"] == "sum"]
     # As published with the data: 7.6 % and 3.8 %, whatever the split.
     assert {round(row["mean_ape"], 4) for row in naive} == {0.0757}
     assert {round(row["median_ape"], 4) for row in naive} == {0.0379}
+
+
+def test_rows_without_the_flagged_runs() -> None:
+    """They are those of the same predictions, without these runs; comparisons are of all runs."""
+    kernels = datasets.load("neusight-kernels")
+    found = evaluate(learnt, kernels, splits=["leave-device-out"])
+    assert found.flagged is not None
+    assert sorted({name.split("/")[0] for name in found.flagged}) == ["A100-40G", "L4"]
+    for row in found.not_flagged:
+        held = found.held_out[row.split, row.estimator]
+        fine = held.take(~np.isin(held.run.astype(str), list(found.flagged)))
+        assert row.figures["mean_ape"].value == pytest.approx(fine.ape.mean())
+        assert row.n == len(fine) == 83
+    again = load(found.to_dict())
+    assert [row.runs_judged for row in again.not_flagged] == ["not flagged"] * 2
+    compared = [[one.mean_ape for one in row.against] for row in found.rows]
+    assert [[one.mean_ape for one in row.against] for row in again.rows] == compared
+    assert "without 4 flagged runs" in str(found)
+    others = evaluate(learnt, datasets.load("ort-cpu"), splits=["leave-model-out"])
+    assert (others.flagged, others.not_flagged) == ({}, ())
+    assert "flagged" not in str(others)
 
 
 @pytest.mark.extras
