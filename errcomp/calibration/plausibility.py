@@ -77,6 +77,11 @@ class Rule:
         predicted well.
     find : callable
         Yields the position of each flagged run, and the evidence.
+
+    Examples
+    --------
+    >>> [rule.name for rule in RULES if rule.firm]
+    ['slow-matmul', 'clocks', 'missing-kernels']
     """
 
     name: str
@@ -241,7 +246,7 @@ class Plausibility(Shown, Document):
         """
         from errcomp.calibration.view.plausibility import plausibility_view
 
-        return plausibility_view(self)
+        return plausibility_view(self, {rule.name: rule.meaning for rule in RULES})
 
 
 def check_runs(

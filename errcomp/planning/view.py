@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from functools import partial
 from typing import TYPE_CHECKING
 
 from errcomp.report import forms
-from errcomp.report.model import Column, Report, Table
+from errcomp.report.model import Column, Figure, Report, Table
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from errcomp.planning.claim import ClaimPlan
 
 
@@ -41,7 +45,41 @@ def claim_view(result: ClaimPlan) -> Report:
     if found:
         line.append(f"{found[-1].pairs:,} pairs at {100 * found[-1].error:.3g} %")
     title = f"Pairs that support an error below {limit}"
-    return Report(title=title, line=line, tables=[Table(title, columns, result.rows, notes)])
+    draw = partial(needed, result)
+    return Report(
+        title=title,
+        line=line,
+        tables=[Table(title, columns, result.rows, notes)],
+        figures=[Figure("figure", "Pairs that are needed, by the true error.", draw)],
+        draw=draw,
+    )
+
+
+def needed(result: ClaimPlan, ax: Axes | None = None) -> Axes:
+    """Draw the number of pairs that each true error needs."""
+    from errcomp.report.drawing.forest import Row, forest
+
+    rows = [
+        Row(
+            f"{100 * row.error:.3g} %",
+            math.nan if row.pairs is None else float(row.pairs),
+            None,
+            None,
+            "more than 100,000" if row.pairs is None else f"{row.pairs:,}",
+        )
+        for row in result.rows
+    ]
+    return forest(
+        ax,
+        rows,
+        title=f"Pairs that support an error below {100 * result.limit:g} %",
+        notes=[
+            f"by true MAPE; power {100 * result.power:g} %, interval at {100 * result.level:g} %"
+        ],
+        x="pairs",
+        beside="pairs",
+        log=any(row.pairs for row in result.rows),
+    )
 
 
 _COUNT = forms.count

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from errcomp.calibration.view.model import counted, unused_notes
 from errcomp.report import forms
-from errcomp.report.model import Column, Note, Report, Table, item
+from errcomp.report.model import Column, Figure, Note, Report, Table, item
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from errcomp.calibration.transfer.adaptation import Adaptation, AdaptedDevice
     from errcomp.calibration.transfer.choosing import RunPlan
 
@@ -33,7 +36,36 @@ def adaptation_view(result: Adaptation) -> Report:
     ]
     each = [f"{row.device}: {counted(row.runs, 'run')}" for row in result.rows]
     title = "Adapted model"
-    return Report(title=title, line=each, tables=[Table(title, columns, result.rows, notes)])
+    draw = partial(moved, result)
+    return Report(
+        title=title,
+        line=each,
+        tables=[Table(title, columns, result.rows, notes)],
+        figures=[Figure("figure", "Mean change of the predictions for each device.", draw)],
+        draw=draw,
+    )
+
+
+def moved(result: Adaptation, ax: Axes | None = None) -> Axes:
+    """Draw the mean change of the predictions for each device."""
+    from errcomp.report.drawing.forest import Row, forest
+
+    rows = [
+        Row(
+            row.device,
+            100 * row.shift,
+            None,
+            None,
+            f"{100 * row.shift:+.1f} %, band × {row.width:.2f}",
+            n=row.runs,
+        )
+        for row in result.rows
+    ]
+    title = f"Adapted to {counted(len(rows), 'device')}"
+    x = "mean change of predictions (%)"
+    notes = [f"by {result.estimator}; n: measured runs"]
+    reference = (0.0, "as before")
+    return forest(ax, rows, title=title, notes=notes, x=x, beside="change", reference=reference)
 
 
 def _learnt_from(row: AdaptedDevice) -> str:
@@ -82,4 +114,31 @@ def plan_view(result: RunPlan) -> Report:
     title = "Runs to measure next"
     names = ", ".join(row.run for row in result.rows)
     line = [f"{counted(len(result.rows), 'run')}: {names}", counted(result.targets, "target")]
-    return Report(title=title, line=line, tables=[Table(title, columns, result.rows, notes)])
+    draw = partial(planned, result)
+    return Report(
+        title=title,
+        line=line,
+        tables=[Table(title, columns, result.rows, notes)],
+        figures=[Figure("figure", "Expected width of the bands; ticks: of random runs.", draw)],
+        draw=draw,
+    )
+
+
+def planned(result: RunPlan, ax: Axes | None = None) -> Axes:
+    """Draw the expected width of the bands after each run, and that after random runs."""
+    from errcomp.report.drawing.forest import Row, forest
+
+    rows = [
+        Row(f"{i}. {row.run}", 100 * row.width, None, None, f"{100 * row.width:.0f} %")
+        for i, row in enumerate(result.rows, start=1)
+    ]
+    return forest(
+        ax,
+        rows,
+        title=f"Expected width of 90 % bands, {counted(result.targets, 'target')}",
+        notes=[f"by {result.estimator}; each row: after this run and those above it"],
+        x="mean width of the 90 % bands (% of the prediction)",
+        beside="width",
+        reference=(100 * result.width, "today"),
+        ticks=([100 * row.width_random for row in result.rows], "runs chosen at random"),
+    )

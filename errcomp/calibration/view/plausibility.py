@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from errcomp.calibration.view.model import counted
-from errcomp.report.model import Column, Note, Report, Table, item
+from errcomp.report.model import Column, Figure, Note, Report, Table, item
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from errcomp.calibration.plausibility import Plausibility
 
 
-def plausibility_view(result: Plausibility) -> Report:
-    """Return a row for each run and rule."""
-    from errcomp.calibration.plausibility import RULES
-
-    meanings = {rule.name: rule.meaning for rule in RULES}
+def plausibility_view(result: Plausibility, meanings: Mapping[str, str]) -> Report:
+    """Return a row for each run and rule; `meanings` says what each rule flags."""
     columns = [
         Column("Run", lambda row: row.run, key=True),
         Column("Rule", lambda row: row.rule, key=True),
@@ -30,4 +32,26 @@ def plausibility_view(result: Plausibility) -> Report:
     ]
     title = "Runs that may not be trusted"
     line = [f"{result.flagged:,} of {counted(result.runs, 'run')} flagged"]
-    return Report(title=title, line=line, tables=[Table(title, columns, result.rows, notes)])
+    draw = partial(flagged, result, tuple(meanings))
+    return Report(
+        title=title,
+        line=line,
+        tables=[Table(title, columns, result.rows, notes)],
+        figures=[Figure("figure", "Flagged runs by rule.", draw)],
+        draw=draw,
+    )
+
+
+def flagged(result: Plausibility, rules: Sequence[str], ax: Axes | None = None) -> Axes:
+    """Draw the number of flagged runs of each rule."""
+    from errcomp.report.drawing.forest import Row, forest
+
+    reasons = {one.rule for one in result.not_checked}
+    rows = []
+    for rule in rules:
+        n = sum(row.rule == rule for row in result.rows)
+        text = "not checked" if rule in reasons else str(n)
+        rows.append(Row(rule, math.nan if rule in reasons else float(n), None, None, text))
+    title = f"Flagged runs, of {counted(result.runs, 'run')}"
+    notes = ["rules on kernels alone"]
+    return forest(ax, rows, title=title, notes=notes, x="flagged runs", beside="flagged")
