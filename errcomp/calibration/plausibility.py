@@ -34,7 +34,7 @@ from errcomp.tables.backends import kernels_in_memory
 if TYPE_CHECKING:
     from errcomp.report.model import Report
 
-__all__ = ["RULES", "FlaggedRun", "NotChecked", "Plausibility", "Rule", "check_runs"]
+__all__ = ["FlaggedRun", "NotChecked", "Plausibility", "check_runs"]
 
 #: µs that a host needs to launch a kernel, usually: the prior of the estimator ``physics``.
 HOST_US = 5.0
@@ -249,9 +249,7 @@ class Plausibility(Shown, Document):
         return plausibility_view(self, {rule.name: rule.meaning for rule in RULES})
 
 
-def check_runs(
-    kernels: Kernels | Any, *, task: Task = "composition", state: FeatureState | None = None
-) -> Plausibility:
+def check_runs(kernels: Kernels | Any, *, task: Task = "composition") -> Plausibility:
     """Name the runs whose kernels are implausible, with the evidence.
 
     Parameters
@@ -259,8 +257,6 @@ def check_runs(
     kernels : Kernels, dataframe or mapping of columns
         Kernels with the time of the task. End-to-end times are not looked at.
     task : {"composition", "prediction"}
-    state : FeatureState, optional
-        From the runs of a fit, with which these runs are compared; by default from these runs.
 
     Returns
     -------
@@ -280,7 +276,7 @@ def check_runs(
     >>> [row.run for row in found.rows if row.rule == "slow-matmul"][:2]
     ['A100-40G/bert_large/inference/512/8', 'A100-40G/bert_large/inference/512/16']
     """
-    seen = _seen(kernels_in_memory(kernels), task, state)
+    seen = _seen(kernels_in_memory(kernels), task, None)
     rows: list[FlaggedRun] = []
     not_checked: list[NotChecked] = []
     for rule, run, evidence in _flags(seen, not_checked):
