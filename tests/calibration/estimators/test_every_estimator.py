@@ -45,11 +45,11 @@ def fitted(runs_of: Any) -> Composition:
     return found
 
 
-def test_the_stack_weighs_both_for_known_and_new_devices(fitted: Composition) -> None:
+def test_the_stack_weighs_its_members_for_known_and_new_devices(fitted: Composition) -> None:
     weights = fitted.model_.weights
     assert set(weights) == {"device", "global"}
     for of in weights.values():
-        assert set(of) == {"bayesian", "boosted"}
+        assert set(of) == {"bayesian", "boosted", "physics"}
         assert min(of.values()) >= 0
         assert sum(of.values()) == pytest.approx(1)
     assert fitted.model_.estimators[-1] == "stack"
