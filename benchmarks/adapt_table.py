@@ -2,7 +2,7 @@
 
 Each device of `neusight-kernels` is left out in turn. A model is fitted to the others and adapted
 with k runs of the device: at random, many times, or those that `errcomp plan runs` chooses. The
-other runs of the device are predicted. Makes a table of docs/planning.md in four minutes, stored in
+other runs of the device are predicted. Makes a table of docs/planning.md in two minutes, stored in
 docs/results/adapt.json.
 
     python benchmarks/adapt_table.py

@@ -244,8 +244,8 @@ class Composition(Parameters):
     task : {"composition", "prediction"}
     estimators : sequence of str
         What to fit in addition to the baselines ``sum``, ``global``, ``device`` and ``linear``:
-        ``bayesian``, ``boosted``, ``stack`` (both weighted by held-out score). Fitting needs the
-        extra ``calibration``; predicting does not.
+        ``bayesian``, ``boosted``, ``physics``, ``stack`` (the three weighted by held-out score).
+        Fitting needs the extra ``calibration``, except for ``physics``; predicting does not.
     seed : int
     n_jobs : int or None
         Number of processes that sample; -1 for one per core, None for one. Does not change results.

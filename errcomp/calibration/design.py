@@ -57,13 +57,6 @@ QUANTILES = tuple(
 )
 
 
-def band_ends(quantiles: Floats) -> tuple[Floats, Floats]:
-    """Return the quantiles at the ends of the bands of `LEVELS`, each of shape (n, levels)."""
-    low = [QUANTILES.index(round((1 - level) / 2, 3)) for level in LEVELS]
-    high = [QUANTILES.index(round((1 + level) / 2, 3)) for level in LEVELS]
-    return quantiles[:, low].copy(), quantiles[:, high].copy()
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Design:
     """Runs as arrays: one row per run, one column of `x` per feature.

@@ -18,13 +18,12 @@ from errcomp.calibration.design import (
     Floats,
     Names,
     PortableModel,
-    band_ends,
 )
 from errcomp.calibration.estimators import STACK, columns_of, estimators, seen_by
 from errcomp.calibration.evaluation.scoring import combined
 from errcomp.calibration.features import FEATURE_NAMES, FEATURES, PHYSICAL
 from errcomp.calibration.kernels import KERNEL_LEVELS
-from errcomp.calibration.predictions import ADAPTED, Predictions, between_levels
+from errcomp.calibration.predictions import ADAPTED, Predictions, band_ends, between_levels
 from errcomp.calibration.preparing import Preparation, Prepared
 from errcomp.codec import json_text
 from errcomp.errors import InputError, LeftOutWarning, warn_caller

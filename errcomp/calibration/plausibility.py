@@ -38,10 +38,16 @@ __all__ = ["FlaggedRun", "NotChecked", "Plausibility", "check_runs"]
 
 #: µs that a host needs to launch a kernel, usually: the prior of the estimator ``physics``.
 HOST_US = 5.0
-#: Keys that runs of the same work share.
-_WORK = ("model", "mode", "batch", "seq_len", "variant", "phase")
+#: Keys that may differ between runs of the same work.
+_NOT_WORK = (
+    *("run", "kernel", "kernel_class", "shape", "start", "stream"),
+    *("device", "vendor", "repeat"),
+)
 #: Fewest other runs of the same work, and the share by which their numbers of kernels may differ.
 _OTHERS, _SHARE = 2, 0.01
+
+#: Fewest runs of a device that show that it is slow as a whole.
+_OF_DEVICE = 3
 
 
 class Seen(NamedTuple):
@@ -99,6 +105,12 @@ def _slow_matmul(seen: Seen) -> Found:
             f"fewer than {RUNS_TO_JUDGE} runs have measured and predicted matrix products"
         )
     beyond = slowness_beyond(seen.parts, seen.kernels, state)
+    device = seen.design.device
+    for name in set(device.tolist()):
+        here = device == name
+        # Where most runs of a device are slow, the prediction is wrong for the device.
+        if here.sum() >= _OF_DEVICE and 2 * (beyond[here] > 0).sum() > here.sum():
+            beyond[here] = 0.0
     for run in np.flatnonzero(beyond > 0):
         yield (
             int(run),
@@ -128,7 +140,7 @@ def _memory(seen: Seen) -> Found:
 
 
 def _missing_kernels(seen: Seen) -> Found:
-    keys = [name for name in _WORK if name in seen.kernels.keys]
+    keys = [name for name in seen.kernels.keys if name not in _NOT_WORK]
     if "model" not in keys:
         raise _NotPossibleError("the table does not name the model")
     counts = seen.parts.instances

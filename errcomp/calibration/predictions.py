@@ -152,17 +152,16 @@ class Predictions(Shown):
         if not width > 0:
             raise InputError(f"the largest width must be above 0, got {width!r}. Write 20% or 0.2.")
         sure = self.relative_width <= width
-        wide = f"more than {100 * width:g} %"
+        limit, widths = f"{100 * width:g} %", 100 * self.relative_width
         if not sure.any():
-            narrowest = 100 * float(self.relative_width.min())
             raise InputError(
-                f"every run has a 90 % band of {wide} of its prediction: the narrowest has "
-                f"{narrowest:.0f} %. Allow more (--max-width), or measure runs of the device and "
-                "adapt the model (errcomp plan runs)."
+                f"every run has a 90 % band of more than {limit} of its prediction: the narrowest "
+                f"has {widths.min():.0f} %. Allow more (--max-width), or measure runs of the "
+                "device and adapt the model (errcomp plan runs)."
             )
         unsure = {
-            str(run): f"its 90 % band is {wide} of the prediction wide ({100 * wide_by:.0f} %)"
-            for run, wide_by in zip(self.run[~sure], self.relative_width[~sure], strict=True)
+            str(run): f"its 90 % band is wider than {limit} of the prediction ({found:.0f} %)"
+            for run, found in zip(self.run[~sure], widths[~sure], strict=True)
         }
         arrays = {
             name: getattr(self, name)[sure]
@@ -294,6 +293,13 @@ class Predictions(Shown):
             row["warnings"] = list(self.warnings[i])
             rows.append(row)
         return rows
+
+
+def band_ends(quantiles: Floats) -> tuple[Floats, Floats]:
+    """Return the quantiles at the ends of the bands of `LEVELS`, each of shape (n, levels)."""
+    low = [QUANTILES.index(round((1 - level) / 2, 3)) for level in LEVELS]
+    high = [QUANTILES.index(round((1 + level) / 2, 3)) for level in LEVELS]
+    return quantiles[:, low].copy(), quantiles[:, high].copy()
 
 
 def between_levels(low: Floats, high: Floats, quantiles: Floats) -> Floats:

@@ -202,6 +202,21 @@ def fraction(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text!r} is not a fraction: write 5% or 0.05") from None
 
 
+def error_share(text: str) -> float:
+    """Read a fraction that is seldom above 1: a plain number from 1 on lacks its per cent sign.
+
+    Examples
+    --------
+    >>> error_share("5%"), error_share("0.05"), error_share("150%")
+    (0.05, 0.05, 1.5)
+    """
+    found = fraction(text)
+    if found >= 1 and "%" not in text:
+        percent = f"{text.strip()}%"
+        raise argparse.ArgumentTypeError(f"{text!r} is {100 * found:g} %: write {percent!r}")
+    return found
+
+
 def _at_most_one_a_core(text: str) -> int:
     # More processes would take minutes to start, and wait for each other.
     return min(count(text), os.cpu_count() or 1)

@@ -80,6 +80,25 @@ def test_a_device_that_is_slow_as_a_whole_has_no_slow_clocks() -> None:
     assert flagged(columns, "clocks") == []
 
 
+def test_an_adaptation_uses_a_device_whose_predictions_are_all_too_short(runs_of: Any) -> None:
+    """All its matrix products take three times as long as predicted: no run is disturbed."""
+    model = Composition(estimators=()).fit(runs_of(("A100", "L4", "MI210", "V100"))).model_
+    new = runs_of(("H100",), seed=4)
+    new.predicted = np.where(new.kernel_class == "Linear", new.predicted / 3, new.predicted)
+    found = adapt_model(model, new)
+    assert (found.rows[0].runs, found.left_out) == (8, ())
+
+
+def test_runs_with_another_key_are_other_work() -> None:
+    columns = table(12, devices=4)
+    columns["count"][8] = 7
+    columns["dtype"] = ["fp16" if run == "r4" else "fp32" for run in columns["run"]]
+    assert flagged(columns, "missing-kernels") == []
+    columns["repeat"] = [str(i // 2) for i in range(24)]
+    columns["dtype"] = ["fp32"] * 24
+    assert flagged(columns, "missing-kernels") == ["r4"]
+
+
 def test_missing_kernels() -> None:
     columns = table(12, devices=4)
     columns["count"][8] = 7

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.calibration.bands.conformal import GroupConformal
-from errcomp.calibration.design import LEVELS, QUANTILES, Floats, Names, band_ends
+from errcomp.calibration.design import LEVELS, QUANTILES, Floats, Names
+from errcomp.calibration.predictions import band_ends
 from errcomp.errors import InputError
 
 __all__ = ["HeldOut", "Left", "calibrated"]

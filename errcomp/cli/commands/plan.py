@@ -6,7 +6,15 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from errcomp.cli.input import add_kernel_arguments, count, fraction, load_kernels, parse_keys, seed
+from errcomp.cli.input import (
+    add_kernel_arguments,
+    count,
+    error_share,
+    fraction,
+    load_kernels,
+    parse_keys,
+    seed,
+)
 from errcomp.cli.output import add_output_arguments, check_targets, emit
 from errcomp.errors import InputError
 
@@ -80,7 +88,7 @@ def build(parser: Parser) -> None:
 
 def _add_claim(claim: argparse.ArgumentParser) -> None:
     claim.add_argument(
-        "--error", type=fraction, required=True, metavar="FIGURE", help="the figure, e.g. 5%%"
+        "--error", type=error_share, required=True, metavar="FIGURE", help="the figure, e.g. 5%%"
     )
     claim.add_argument(
         "--power",
@@ -137,7 +145,7 @@ def _claim(args: argparse.Namespace) -> None:
     expected = None
     if args.expected is not None:
         try:
-            expected = [fraction(text) for text in parse_keys(args.expected)]
+            expected = [error_share(text) for text in parse_keys(args.expected)]
         except (argparse.ArgumentTypeError, ValueError) as error:
             raise InputError(f"--expected: {error}") from error
     found = plan_claim(

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from errcomp.cli.input import add_kernel_arguments, fraction, load_kernels, parse_where
+from errcomp.cli.input import add_kernel_arguments, error_share, load_kernels, parse_where
 from errcomp.cli.output import add_output_arguments, check_targets, emit
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def build(parser: Parser) -> None:
     )
     parser.add_argument(
         "--max-width",
-        type=fraction,
+        type=error_share,
         metavar="SHARE",
         help="leave out runs whose 90 %% band is wider than this share of the prediction, e.g. "
         "20%%",
