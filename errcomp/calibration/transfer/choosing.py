@@ -80,7 +80,7 @@ class RunPlan(Shown, Document):
     >>> runs = example_runs()
     >>> model = Composition(estimators=()).fit(runs.take(runs.column("device") == "A")).model_
     >>> plan_runs(model, runs.take(runs.column("device") == "B"), k=1)
-    RunPlan(1 run: c, 4 targets)
+    RunPlan(1 run, 90 % bands 33 → 20 % wide, 4 targets)
     """
 
     SCHEMA: ClassVar = "errcomp.plan-runs/1"

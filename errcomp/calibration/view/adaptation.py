@@ -112,8 +112,12 @@ def plan_view(result: RunPlan) -> Report:
         ),
     ]
     title = "Runs to measure next"
-    names = ", ".join(row.run for row in result.rows)
-    line = [f"{counted(len(result.rows), 'run')}: {names}", counted(result.targets, "target")]
+    after = result.rows[-1].width
+    line = [
+        counted(len(result.rows), "run"),
+        f"90 % bands {100 * result.width:.0f} → {100 * after:.0f} % wide",
+        counted(result.targets, "target"),
+    ]
     draw = partial(planned, result)
     return Report(
         title=title,
