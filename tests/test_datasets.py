@@ -173,7 +173,7 @@ def test_the_readme_tells_the_same_as_the_code(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "numbers"), [("neusight", (13, 14)), ("neusight-kernels", (10, 12))]
+    ("name", "numbers"), [("neusight", (13, 14)), ("neusight-kernels", (12, 14))]
 )
 def test_a_file_is_utf8_with_lf_and_exact_numbers(name: str, numbers: tuple[int, int]) -> None:
     content = (datasets.folder(name) / f"{name}.csv").read_bytes()
@@ -186,7 +186,7 @@ def test_a_file_is_utf8_with_lf_and_exact_numbers(name: str, numbers: tuple[int,
 
 def test_the_kernels_are_a_table_of_kernels() -> None:
     kernels = datasets.load("neusight-kernels")
-    assert (kernels.n, kernels.n_runs, kernels.unit) == (3197, 87, "ms")
+    assert (kernels.n, kernels.n_runs, kernels.unit) == (3853, 87, "ms")
     assert kernels.source == "dataset neusight-kernels"
     assert (kernels.dropped, kernels.incomplete, kernels.unmeasured) == ((), (), ())
     assert len(set(kernels.device)) == 8
@@ -194,10 +194,22 @@ def test_the_kernels_are_a_table_of_kernels() -> None:
     parts = [kernels.column(name) for name in ("device", "model", "mode", "seq_len", "batch")]
     assert ["/".join(map(str, p)) for p in zip(*parts, strict=True)] == kernels.run.tolist()
     # What the predictor cannot tell apart is one row, and every row takes time.
-    same = (kernels.run, kernels.kernel_class, kernels.column("shape"), kernels.predicted)
+    shape, phase = kernels.column("shape"), kernels.column("phase")
+    same = (kernels.run, kernels.kernel_class, shape, kernels.predicted, phase)
     assert len(set(zip(*same, strict=True))) == kernels.n
     assert (kernels.measured > 0).all()
-    assert all(re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", shape) for shape in set(same[2]))
+    assert all(re.fullmatch(r"[1-9]\d*(x[1-9]\d*)*", text) for text in set(shape))
+
+
+def test_training_has_two_phases_that_make_up_its_time() -> None:
+    table = datasets.tables("neusight-kernels")["neusight-kernels"]
+    assert set(table.filter(mode="inference")["phase"]) == {"forward"}
+    assert table.filter(mode="inference")["phase_measured"].null_count() == 2055
+    phases = table.filter(mode="training").unique(["run", "phase"])
+    assert phases.height == 2 * 31
+    whole = phases.group_by("run").agg(pl.sum("phase_measured"), pl.first("run_measured"))
+    shares = whole["phase_measured"] / whole["run_measured"]
+    assert shares.to_list() == pytest.approx([1.0] * 31, rel=1e-12)
 
 
 def test_the_kernels_add_up_to_the_pairs() -> None:
@@ -213,9 +225,13 @@ def test_the_kernels_add_up_to_the_pairs() -> None:
     sums = found["measured_operator_sum_ms"].to_list()
     assert totals.measured.tolist() == pytest.approx(sums, rel=3e-7)
     assert totals.run_measured.tolist() == found["measured_ms"].to_list()
-    # The README says how many operators there are, and how many of them are left out.
+    # The README says how many operators there are, how many of them are left out, and how many
+    # rows of the traces also work backwards.
+    kernels = datasets.load("neusight-kernels")
+    forward = kernels.column("phase") == "forward"
     assert found["operators"].sum() == 199_355
-    assert totals.instances.sum() == 199_355 - 13_130
+    assert kernels.count[forward].sum() == 199_355 - 13_130
+    assert totals.instances.sum() == 199_355 - 13_130 + 19_069
 
 
 def test_each_dataset_loads_as_the_table_that_it_holds() -> None:
@@ -260,7 +276,7 @@ def test_the_listing_says_what_a_dataset_is(capsys: pytest.CaptureFixture[str]) 
         "torch-cuda": "kernels",
     }
     assert main(["datasets", "list"]) == 0
-    assert re.search(r"neusight-kernels +kernels +3,197 ", capsys.readouterr().out)
+    assert re.search(r"neusight-kernels +kernels +3,853 ", capsys.readouterr().out)
 
 
 def test_an_unknown_name() -> None:
@@ -386,15 +402,15 @@ def test_operators_that_the_predictor_cannot_tell_apart_are_one_row(tmp_path: Pa
     )
     path, _ = datasets.build("neusight-kernels", tmp_path / "in", tmp_path / "out")
     head, *lines = path.read_text().splitlines()
-    assert head.startswith("run,device,model,mode,seq_len,batch,kernel,kernel_class,shape,count,")
+    assert head.startswith("run,device,model,mode,seq_len,batch,kernel,kernel_class,shape,phase,")
     run = "H100/gpt2/inference/8/1,H100,gpt2,inference,8,1,"
     assert [line.removeprefix(run) for line in lines] == [
-        "wte,EMBEDDING,1x8,1,1.0,1.1,50.0",
-        "transformer_h_0_ln,VECln,1x8,4,2.0,2.2,50.0",
-        "view,misc,8,3,0.0,0.01,50.0",
-        "norm,VECln,8x1,3,2.0,2.7,50.0",
-        "other,VECrn,1x8,3,2.0,2.8,50.0",
-        "small,VECln,1x8,3,1e-09,0.01,50.0",
+        "wte,EMBEDDING,1x8,forward,,1,1.0,1.1,50.0",
+        "transformer_h_0_ln,VECln,1x8,forward,,4,2.0,2.2,50.0",
+        "view,misc,8,forward,,3,0.0,0.01,50.0",
+        "norm,VECln,8x1,forward,,3,2.0,2.7,50.0",
+        "other,VECrn,1x8,forward,,3,2.0,2.8,50.0",
+        "small,VECln,1x8,forward,,3,1e-09,0.01,50.0",
     ]
 
 

@@ -149,18 +149,22 @@ _KERNELS_COLUMNS = {
     ),
     "kernel_class": Column("text", "class of the operator, as the predictor names it"),
     "shape": Column("text", "shape of the operator's output"),
+    "phase": Column("text", "part of the run: forward or backward"),
+    "phase_measured": Column(
+        "number", "measured latency of this phase; missing where a run is one phase", "ms"
+    ),
     "count": Column(
         "integer", "executions in the run, of all layers and all operators merged into the row"
     ),
-    "predicted": Column("number", "predicted latency of one execution", "ms"),
+    "predicted": Column("number", "predicted latency of one execution in this phase", "ms"),
     "measured": Column(
-        "number", "measured latency of one execution, mean over all executions", "ms"
+        "number", "measured latency of one execution in this phase, mean over all executions", "ms"
     ),
     "run_measured": Column("number", "measured end-to-end latency of the run", "ms"),
 }
 _RUN = ("device", "model", "mode", "seq_len", "batch")
-#: Input and output of the predictor: operators that agree in them are merged.
-_SAME = (*_RUN, "kernel_class", "shape", "predicted")
+#: Input and output of the predictor: operators of a phase that agree in them are merged.
+_SAME = (*_RUN, "kernel_class", "shape", "phase", "predicted")
 #: Decimals of measured times in ms: 0.1 ns, finer than timers resolve.
 _DECIMALS = 7
 
@@ -168,8 +172,8 @@ _DECIMALS = 7
 def build_kernels(source: Path) -> Mapping[str, bytes]:
     r"""Derive the table from the artifact.
 
-    Operators of a run that look the same to the predictor (equal class, output shape and
-    predicted latency) are merged into one row, with
+    Operators of a phase of a run that look the same to the predictor (equal class, output shape
+    and predicted latency) are merged into one row, with
 
     .. math:: c = \sum_i c_i, \qquad m = \sum_i c_i m_i / c
 
@@ -209,7 +213,7 @@ def build_kernels(source: Path) -> Mapping[str, bytes]:
             pl.col("kernel")
             .sort_by(count * measured, descending=True, maintain_order=True)
             .first(),
-            pl.col("run_measured").first(),
+            pl.col("run_measured", "phase_measured").first(),
             count=count.sum(),
             measured=((count * measured).sum() / count.sum()).round(_DECIMALS),
         )

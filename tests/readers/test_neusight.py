@@ -5,13 +5,20 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import pytest
 
 from errcomp.errors import InputError
 from errcomp.readers import read
 from errcomp.readers.learned import neusight
 from errcomp.readers.learned.neusight.files import Operator
-from errcomp.readers.learned.neusight.operators import add_up, match_operators, repeat_counts
+from errcomp.readers.learned.neusight.operators import (
+    add_up,
+    by_phase,
+    match_operators,
+    repeat_counts,
+)
 
 H100, V100 = "NVIDIA_H100_80GB_HBM3", "Tesla_V100-PCIE-32GB"
 PREDICTED = "Name,OpName,Prev,OutputShape,fw_latency,e2e_latency\n"
@@ -101,11 +108,75 @@ def test_a_configuration_and_its_operators(artifact: Artifact) -> None:
         "predicted_communication": 0.0,
         "sum_rule": "sum",
         "device_name": H100,
+        "measured_forward": 12.0,
     }
     assert found.kernels["count"].to_list() == [1, 2, 2, 1]
     assert found.kernels["measured"].to_list() == [1.0, 2.0, 3.0, 4.0]
     assert found.kernels["run"].unique().to_list() == [f"{H100}/gpt2-inf-8-1"]
     assert found.report.failed_checks == ()
+
+
+def test_an_operator_has_a_row_for_each_phase_in_which_it_works(artifact: Artifact) -> None:
+    artifact.label(f"{H100}/gpt2-train-8-1.json", total(2, 10.0, 14.0))
+    artifact.label(
+        f"{H100}/gpt2-train-8-1.csv",
+        MEASURED
+        + '{},1.0,1.0,"(1, 8)",view\n'
+        + '{view: None},5.0,2.0,"(1, 8)",transformer_h_0_ln\n'
+        + '{transformer_h_0_ln: None},3.0,3.0,"(1, 8)",getitem\n'
+        + '{getitem: None},4.0,1.0,"(1, 8)",transformer_ln_f\n',
+    )
+    artifact.prediction(f"{H100}/gpt2-train-8-1.json", total(2, 9.0, 6.5))
+    artifact.prediction(
+        f"{H100}/gpt2-train-8-1.csv",
+        PREDICTED
+        + 'view,misc,set(),"(1, 8)",0.0,0.0\n'
+        + "transformer_h_0_ln,VECln,{'view'},\"(1, 8)\",1.5,3.5\n"
+        + "getitem,getitem,{'transformer_h_0_ln'},\"(1, 8)\",2.5,3.25\n"
+        + "transformer_ln_f,VECln,{'getitem'},\"(1, 8)\",1.0,2.0\n",
+    )
+    found = neusight.read(artifact.root)
+    kernels = found.kernels_of().where({"mode": "training"})
+    rows = zip(
+        *(kernels.column(name).tolist() for name in ("kernel", "phase", "phase_measured")),
+        kernels.count.tolist(),
+        kernels.measured.tolist(),
+        kernels.predicted.tolist(),
+        strict=True,
+    )
+    assert [*rows] == [
+        ("view", "forward", 10.0, 1, 1.0, 0.0),
+        ("transformer_h_0_ln", "forward", 10.0, 2, 2.0, 1.5),
+        ("transformer_h_0_ln", "backward", 14.0, 2, 3.0, 2.0),
+        # Its backward pass is predicted, but does not run.
+        ("getitem", "forward", 10.0, 2, 3.0, 3.25),
+        ("transformer_ln_f", "forward", 10.0, 1, 1.0, 1.0),
+        ("transformer_ln_f", "backward", 14.0, 1, 3.0, 1.0),
+    ]
+    inference = found.kernels_of().where({"mode": "inference"})
+    assert set(inference.column("phase")) == {"forward"}
+    assert np.isnan(inference.column("phase_measured")).all()
+    assert found.kernels_of().totals().predicted.tolist() == [10.0, 15.5]
+
+
+def test_without_measured_operators_a_predicted_backward_pass_is_a_row() -> None:
+    operators = pl.DataFrame(
+        {
+            "kernel": ["ln", "allreduce", "view"],
+            "kernel_class": ["VECln", "allreduce", "misc"],
+            "measured": pl.Series([None] * 3, dtype=pl.Float64),
+            "measured_forward": pl.Series([None] * 3, dtype=pl.Float64),
+            "predicted": [3.0, 2.0, 0.0],
+            "predicted_forward": [1.0, 0.5, 0.0],
+        }
+    )
+    rows = by_phase(operators).select("kernel", "phase", "predicted").rows()
+    assert rows == [
+        ("ln", "forward", 1.0),
+        ("ln", "backward", 2.0),
+        ("allreduce", None, 2.0),
+        ("view", "forward", 0.0),
+    ]
 
 
 def test_the_root_and_the_folder_inside_are_the_same_artifact(artifact: Artifact) -> None:

@@ -79,7 +79,8 @@ def test_one_run_of_the_embedded_table(neusight: Any) -> None:
     said = flowing(outcomes)
     assert "Predicted: 671 ms. Measured: 686.2 ms. Time-weighted kernel" in said
     assert re.search(
-        r'Under "estimated" the error falls from .* to .*: equivalent to \d+ independent ker', said
+        r'Under "estimated" the error falls from .* to .*: equivalent to \d[\d.]* independent ker',
+        said,
     )
     assert "below the prediction" in said
     assert 'Sources of the error under "estimated"' in budget

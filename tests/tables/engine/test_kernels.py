@@ -27,7 +27,8 @@ Make = Callable[[str, pl.DataFrame], Any]
 
 @pytest.fixture(scope="module")
 def neusight() -> pl.DataFrame:
-    return pl.DataFrame(datasets.load("neusight-kernels").native)
+    # Some operators are predicted to take as long backwards as forwards: groups of two kernels.
+    return pl.DataFrame(datasets.load("neusight-kernels").native).filter(phase="forward")
 
 
 @pytest.fixture(scope="module")

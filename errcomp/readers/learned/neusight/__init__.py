@@ -23,7 +23,7 @@ from errcomp.readers.learned.neusight.files import (
     parse_stem,
     read_total,
 )
-from errcomp.readers.learned.neusight.operators import OperatorTable
+from errcomp.readers.learned.neusight.operators import PHASES, OperatorTable, by_phase
 from errcomp.system.strict_json import is_number, table
 from errcomp.tables import Kernels, Pairs
 
@@ -47,7 +47,8 @@ class NeusightArtifact:
     ----------
     pairs : Pairs
         One row per configuration and predictor, unit ms; the columns are those of the built-in
-        dataset (``errcomp.datasets.info("neusight")``).
+        dataset (``errcomp.datasets.info("neusight")``), and ``measured_forward``, the measured
+        latency of the forward pass on one device.
     kernels : polars.DataFrame
         One row per traced operator, configuration and predictor: ``run``, ``tool``, ``device``,
         ``model``, ``mode``, ``seq_len``, ``batch``, ``variant``, ``kernel`` (name),
@@ -66,9 +67,11 @@ class NeusightArtifact:
     def kernels_of(self, tool: str = "neusight") -> Kernels:
         """Return the operators of one predictor, or of ``"all"``, as a table of kernels.
 
-        Its ``run_measured`` is the measured end-to-end latency. Runs of the variants ``dp4``,
-        ``tp4`` and ``pp4`` use four devices and communicate: data parallelism hides part of the
-        communication, so the sum of the operators exceeds the prediction.
+        An operator of a training step has a row for each ``phase`` (forward, backward) in which it
+        works. ``run_measured`` is the measured end-to-end latency, ``phase_measured`` that of the
+        phase in training on one device. Runs of the variants ``dp4``, ``tp4`` and ``pp4`` use four
+        devices and communicate: data parallelism hides part of the communication, so the sum of
+        the operators exceeds the prediction.
 
         Raises
         ------
@@ -78,14 +81,16 @@ class NeusightArtifact:
         import polars as pl
 
         keys = ("device", "model", "mode", "seq_len", "batch", "variant")
-        latencies = {
-            tuple(row[key] for key in keys): row["measured"]
-            for row in self.pairs.native.iter_rows(named=True)
-        }
-        runs = self.kernels.select(keys).iter_rows()
-        measured = pl.Series("run_measured", [latencies[run] for run in runs], dtype=pl.Float64)
-        frame = self.kernels.with_columns(measured, unit=pl.lit("ms"))
-        return Kernels(frame, source=self.pairs.source).of_tool(tool)
+        latencies = self.pairs.native.select(
+            *keys, run_measured="measured", run_forward="measured_forward"
+        ).unique(keys)
+        frame = self.kernels.join(latencies, on=keys, how="left", maintain_order="left")
+        whole, forward = pl.col("run_measured"), pl.col("run_forward")
+        trains = (pl.col("mode") == "training") & forward.is_not_null()
+        first = pl.col("phase") == PHASES[0]
+        phase = pl.when(trains).then(pl.when(first).then(forward).otherwise(whole - forward))
+        frame = by_phase(frame).with_columns(phase_measured=phase, unit=pl.lit("ms"))
+        return Kernels(frame.drop("run_forward"), source=self.pairs.source).of_tool(tool)
 
 
 @files_readable()
@@ -281,6 +286,8 @@ def _row(
         "in_training": device.in_training if tool == "neusight" else None,
         "measured": label["e2e_latency"],
         "predicted": total["e2e_latency"],
+        # Distributed configurations have only a total.
+        "measured_forward": label["fw_latency"] if configuration.devices == 1 else None,
         "device_name": configuration.device_name,
     }
 

@@ -35,6 +35,8 @@ _VALUES = (
     "predicted_forward",
     "shape",
 )
+#: Phases of a training step in the artifact.
+PHASES = ("forward", "backward")
 
 
 class OperatorTable:
@@ -170,6 +172,31 @@ class OperatorTable:
             )
             for key, value in zip(_VALUES, values, strict=True):
                 columns[key].append(value)
+
+
+def by_phase(operators: pl.DataFrame) -> pl.DataFrame:
+    """Give each operator a row for each phase in which it works; ``phase`` is the new column.
+
+    An operator works backwards if that was measured, or was not and is predicted to take time. The
+    row of one that only works forwards keeps its whole times, as the predictor also predicts
+    backward passes that do not run. Communication is one row without a phase.
+    """
+    import polars as pl
+
+    names = ("measured", "predicted")
+    ahead = {name: pl.col(f"{name}_forward") for name in names}
+    back = {name: pl.col(name) - ahead[name] for name in names}
+    rows = operators.with_row_index("row")
+    communicates = pl.col("kernel_class").is_in(_COMMUNICATION)
+    returns = ~communicates & (pl.coalesce(back["measured"], back["predicted"]) > 0)
+    forward, backward = PHASES
+    parts = [
+        rows.filter(~returns).with_columns(phase=pl.when(~communicates).then(pl.lit(forward))),
+        rows.filter(returns).with_columns(**ahead, phase=pl.lit(forward)),
+        rows.filter(returns).with_columns(**back, phase=pl.lit(backward)),
+    ]
+    together = pl.concat(parts).sort("row", maintain_order=True)
+    return together.drop("row", *(f"{name}_forward" for name in names))
 
 
 # Matching measured and predicted operators of the NeuSight artifact.
