@@ -52,7 +52,10 @@ def read(path: AnyPath) -> Output:
           (its name, if the trace has it), ``device_id``, ``stream``, ``start`` (as in the
           trace), ``gap`` (since the previous one on its stream), ``launch_call`` and its ``launch``
           (start), ``op`` (the innermost operator that launched it), ``shape`` (its input shapes,
-          as JSON), ``size_bytes``, and of collectives ``collective`` and ``ranks``. A trace without
+          as JSON), ``size_bytes``, and of collectives ``collective`` and ``ranks``. In training,
+          ``phase`` says in which part of a step it was launched: forward, backward or optimizer,
+          by annotations of that name, automatic differentiation, and PyTorch's own marks of
+          optimizers; without an annotation, forward is all the rest. A trace without
           GPU work gives the operators on the CPU: their own time, without that of the
           operators they call.
         * level model, ``time``: each step of the profiler, as a ``run``. Without steps, the
@@ -71,9 +74,10 @@ def read(path: AnyPath) -> Output:
     InputError
         A trace is cut off, or has neither kernels nor operators.
 
-    Notes ----- ``kernel_class`` is guessed from the name. Times of communication kernels include
-    waiting for other ranks. The time of a step is measured on the host: kernels may still run after
-    its end.
+    Notes
+    -----
+    ``kernel_class`` is guessed from the name. Times of communication kernels include waiting for
+    other ranks. The time of a step is measured on the host: kernels may still run after its end.
 
     Examples
     --------

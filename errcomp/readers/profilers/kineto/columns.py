@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from errcomp.readers.profilers.kineto.events import NO_ARGS, Args, Event, Events
+from errcomp.readers.profilers.phases import phase_of
 from errcomp.results import Dropped
 
 if TYPE_CHECKING:
@@ -123,6 +124,8 @@ class Trace:
     runtime: Table = field(default_factory=lambda: Table(*_CALL_COLUMNS))
     ops: Table = field(default_factory=lambda: Table(*_OP_COLUMNS))
     steps: list[tuple[str, float, float]] = field(default_factory=list)
+    #: Annotations that name a phase.
+    phases: list[tuple[str, float, float]] = field(default_factory=list)
     syncs: list[Sync] = field(default_factory=list)
     collectives: dict[int, Collective] = field(default_factory=dict)
     span: tuple[float, float] = (math.inf, -math.inf)
@@ -254,6 +257,8 @@ class _Reader:
             name, ts, dur = event.name or "", event.ts or 0.0, event.dur or 0.0
             if name.startswith(_STEP):
                 self._trace.steps.append((name, ts, ts + dur))
+            elif (phase := phase_of(name)) is not None:
+                self._trace.phases.append((phase, ts, ts + dur))
             low, high = self._trace.span
             self._trace.span = min(low, ts), max(high, ts + dur)
 
@@ -482,6 +487,17 @@ def steps_of(
     ends = np.array([end for _, _, end in ordered])
     inside = (place >= 0) & (at <= ends[np.maximum(place, 0)])
     return ordered, np.where(inside, place, -1)
+
+
+def phase_ranges(trace: Trace) -> list[tuple[str, float, float]]:
+    """Return phase, start and end of the ranges of a trace that name a phase."""
+    ops = trace.ops
+    known = {i: phase for i, name in enumerate(trace.names) if (phase := phase_of(name))}
+    which = np.flatnonzero(np.isin(ops["name"], [*known]))
+    start, names = ops["ts"][which], ops["name"][which].tolist()
+    ends = (start + ops["dur"][which]).tolist()
+    of_ops = [(known[n], a, b) for n, a, b in zip(names, start.tolist(), ends, strict=True)]
+    return trace.phases + of_ops
 
 
 def gaps(gpu: Table) -> NDArray[np.float64]:

@@ -14,6 +14,7 @@ from errcomp.readers.profilers.kineto import columns
 from errcomp.readers.profilers.kineto.classes import COMMUNICATION, MEMORY, class_of
 from errcomp.readers.profilers.kineto.columns import Trace
 from errcomp.readers.profilers.kineto.graph import graph_of
+from errcomp.readers.profilers.phases import PHASES, phases_at
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -69,6 +70,7 @@ def read_rows(source: Source) -> Rows:
         pl.exclude("measured"),
         pl.lit(1, dtype=pl.Int64).alias("count"),
         pl.lit(rank, dtype=pl.Int64).alias("rank"),
+        *_phase(trace, work),
     )
     others = [*_runs(trace, steps, rank), *_devices(trace, work, inside, names, rank)]
     rows = pl.concat(
@@ -81,6 +83,12 @@ def read_rows(source: Source) -> Rows:
         notes=notes,
         graph=(lambda: graph_of(trace, source, kernels["run"].to_list())) if on_gpu else None,
     )
+
+
+def _phase(trace: Trace, work: _Work) -> list[pl.Series]:
+    """Return the column with the phase in which each row was launched; none without phases."""
+    phases = phases_at(columns.phase_ranges(trace), work.launched)
+    return [] if phases is None else [_texts(PHASES, phases).alias("phase")]
 
 
 def _gpu(trace: Trace) -> _Work:

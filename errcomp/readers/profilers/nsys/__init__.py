@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from errcomp.errors import InputError
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
@@ -21,6 +22,7 @@ from errcomp.readers.core.sqlite import (
 )
 from errcomp.readers.core.values import count_of, dict_of
 from errcomp.readers.profilers.nsys import stats as _nsys_stats
+from errcomp.readers.profilers.phases import PHASES, phase_of, phases_at
 from errcomp.readers.profilers.spans import containing
 from errcomp.results import Dropped
 from errcomp.system.strict_json import DoubledNameError, refuse_doubles
@@ -290,7 +292,9 @@ def _with_ranges(
     of_range = dict(zip(used, names, strict=True))
     run = [_NO_RUN if i is None else of_range[i][0] for i in outer]
     work = work.with_columns(
-        run=pl.Series(run, dtype=pl.String), range=pl.Series(path, dtype=pl.String)
+        run=pl.Series(run, dtype=pl.String),
+        range=pl.Series(path, dtype=pl.String),
+        **_phase(ranges, times),
     )
     spans = work.group_by("run").agg(pl.col("start").min(), pl.col("end").max())
     on_gpu = {name: (start, end) for name, start, end in spans.rows()}
@@ -302,6 +306,23 @@ def _with_ranges(
         rows.append({**row, "quantity": "time", "measured": float(end - start), "start": start})
         rows.append({**row, "quantity": "host time", "measured": host, "start": ranges[i][0]})
     return work, rows
+
+
+def _phase(
+    ranges: list[tuple[int, int, int, str]], launched: list[int | None]
+) -> dict[str, pl.Series]:
+    """Return the column with the phase in which each row was launched; none without phases."""
+    import polars as pl
+
+    named = [(phase, a, b) for a, b, _, text in ranges if (phase := phase_of(text))]
+    known = [i for i, time in enumerate(launched) if time is not None]
+    phases = phases_at(named, np.array([launched[i] for i in known], dtype=np.int64))
+    if phases is None:
+        return {}
+    column: list[str | None] = [None] * len(launched)
+    for i, phase in zip(known, phases.tolist(), strict=True):
+        column[i] = PHASES[phase] if phase >= 0 else None
+    return {"phase": pl.Series(column, dtype=pl.String)}
 
 
 def _names_of_runs(texts: list[str]) -> list[tuple[str, int]]:
@@ -325,7 +346,7 @@ def _kernel_rows(work: pl.DataFrame, common: dict[str, Any]) -> pl.DataFrame:
     }
     return work.select(
         *(pl.lit(value, dtype=pl.String).alias(name) for name, value in common.items()),
-        *(pl.col(column) for column in ("run", "range", "bytes") if column in columns),
+        *(pl.col(column) for column in ("run", "range", "phase", "bytes") if column in columns),
         "kernel",
         "device",
         "start",
@@ -487,9 +508,10 @@ def read(path: AnyPath) -> Output:
         Measured ``time`` of each kernel, memory copy and memory set, in ns (tables state their own
         unit); for tables of sums the mean of the ``count`` instances. Of several tables that list
         the same work, one is read. An SQLite export also gives the outermost NVTX range around the
-        launch (``run``) and all ranges around it (``range``). Each such run has the ``time`` from
-        the start of its first GPU work to the end of the last, and the ``host time`` of the range
-        itself, which may end before the GPU does.
+        launch (``run``), all ranges around it (``range``), and where ranges are named forward,
+        backward or optimizer, that ``phase``. Each such run has the ``time`` from the start of its
+        first GPU work to the end of the last, and the ``host time`` of the range itself, which may
+        end before the GPU does.
 
     Raises
     ------
