@@ -93,7 +93,7 @@ def models(protocol: Protocol) -> dict[str, dict[str, Any]]:
 
 #: Compiling takes most of a piece on the CPU, and profiles most of one on a CUDA device.
 PROTOCOLS = {
-    "cpu": Protocol(rounds=4, parts=3),
+    "cpu": Protocol(rounds=6, parts=3),
     "cuda": Protocol(
         rounds=3,
         parts=1,

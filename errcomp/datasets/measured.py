@@ -192,9 +192,10 @@ SPECS = {
     ),
     "torch-cpu": _spec(
         "torch-cpu",
-        "Small networks in PyTorch on one CPU core: operators and runs, measured",
+        "Twelve small networks in PyTorch on one CPU core: operators, phases and runs, measured",
         "collect_torch.py",
         "PyTorch",
+        columns=PHASED_COLUMNS,
     ),
     "torch-cuda": _spec(
         "torch-cuda",
