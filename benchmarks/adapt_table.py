@@ -16,9 +16,11 @@ from typing import Any
 import numpy as np
 import stored
 
-from errcomp.calibration.composition import Composition, Fits
+from errcomp.calibration.composition import Composition
+from errcomp.calibration.composition.fits import Fits
 from errcomp.calibration.design import LEVELS, Design
 from errcomp.calibration.fitted import CompositionModel
+from errcomp.calibration.plausibility import flagged_of
 from errcomp.calibration.preparing import usable_runs
 from errcomp.calibration.transfer.adapting import Adapted, learnt_for, standardised
 from errcomp.calibration.transfer.process import next_runs
@@ -32,8 +34,12 @@ NINETY = LEVELS.index(0.9)
 Found = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]
 
 
-def devices(estimator: str) -> Iterator[tuple[CompositionModel, Any, Design]]:
-    """Leave out each device with enough runs: yield the model, its predictions and the runs."""
+def devices(estimator: str) -> Iterator[tuple[CompositionModel, Any, Design, np.ndarray]]:
+    """Leave out each device with enough runs.
+
+    Yield the model, its predictions, the runs, and which of them no rule flags once they are
+    measured: an adaptation leaves out the others.
+    """
     used, _ = usable_runs(load("neusight-kernels"), "composition")
     fits = Fits(used, "composition", seed=0, n_jobs=2)
     names = fits.labels("device", np.ones(used.n_runs, dtype=bool))
@@ -43,15 +49,14 @@ def devices(estimator: str) -> Iterator[tuple[CompositionModel, Any, Design]]:
             fitted._fit(fits, names != device, None, quick=True)
             new = fits.at(names == device)
             model = fitted.model_
-            yield (
-                model,
-                model.predict(new, estimator=estimator),
-                model.preparation.prepare(new).design,
-            )
+            design = model.preparation.prepare(new).design
+            flagged, _ = flagged_of(new, "composition", model.preparation.state)
+            sound = ~np.isin(design.run.astype(str), [*flagged])
+            yield model, model.predict(new, estimator=estimator), design, sound
 
 
 def of_one(
-    estimator: str, model: CompositionModel, found: Any, design: Design
+    estimator: str, model: CompositionModel, found: Any, design: Design, sound: np.ndarray
 ) -> Iterator[tuple[int, str, Found]]:
     """Yield the results for each number of runs, and each choice of them."""
     truth, middle = np.log(design.measured), np.log(found.predicted)
@@ -62,14 +67,28 @@ def of_one(
         if not k:
             yield k, "–", judged(middle, low, high, truth, 1.0)
             continue
-        learnt = {estimator: learnt_for(model, device, estimator, k, seed=0)}
-        steps = next_runs(z, z, (high - low)[:, NINETY], learnt[estimator].settings, k)
+        learnt = {
+            n: {estimator: learnt_for(model, device, estimator, n, seed=0)} for n in range(1, k + 1)
+        }
+        steps = next_runs(z, z, (high - low)[:, NINETY], learnt[k][estimator].settings, k)
         picks = [("plan runs", np.array([at for at, _ in steps]), 1.0)]
         picks += [("random", rng.permutation(n)[:k], 1 / DRAWS) for _ in range(DRAWS)]
         for how, taken, weight in picks:
             left = np.setdiff1d(np.arange(n), taken)
+            taken = taken[sound[taken]]
+            if not len(taken):
+                same = judged(middle[left], low[left], high[left], truth[left], weight)
+                yield k, how, same
+                continue
             errors = {estimator: (truth - middle)[taken]}
-            adapted = Adapted(device, "global", design.run[taken], design.x[taken], errors, learnt)
+            adapted = Adapted(
+                device,
+                "global",
+                design.run[taken],
+                design.x[taken],
+                errors,
+                learnt[len(taken)],
+            )
             moved = adapted.move(estimator, design.x[left], model.training)
             _, below, above = moved.applied(quantiles[left], low[left], high[left])
             after = middle[left] + moved.shift

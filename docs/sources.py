@@ -4,7 +4,7 @@ A number with a unit (per cent, seconds, bytes, …) belongs to a block of text:
 of a list, a heading, a table. It is covered if the page shows it in a block that tests compare, or
 if a comment in the same block names its source:
 
-    <!-- from: facts.json#torch-cpu.ratio.median, errcomp.calibration.features:FLOOR_AT_MOST -->
+    <!-- from: facts.json#torch-cpu.ratio.median, errcomp.calibration.features:SLOW_FROM -->
     <!-- given: 5 %, 12 times -->
     <!-- shown: 26 % -->
     <!-- table: calibration.json#evaluation -->

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.calibration.design import Design, Floats, Names, Task
-from errcomp.calibration.features import FeatureState, design
+from errcomp.calibration.features import design
+from errcomp.calibration.features.state import FeatureState
 from errcomp.calibration.kernels import KERNEL_LEVELS, CorrectedKernels, KernelCorrection
 from errcomp.calibration.modelfile import check_unit
 from errcomp.errors import InputError, describe_names

@@ -14,7 +14,8 @@ import numpy as np
 from errcomp.calibration.bands.conformal import GroupConformal
 from errcomp.calibration.design import LEVELS
 from errcomp.calibration.estimators import STACK, check_estimators, estimators
-from errcomp.calibration.features import FEATURE_NAMES, FEATURES, PHYSICAL, FeatureState
+from errcomp.calibration.features import FEATURE_NAMES, FEATURES, PHYSICAL
+from errcomp.calibration.features.state import FeatureState
 from errcomp.calibration.fitted import REGIMES, CompositionModel, Training
 from errcomp.calibration.kernels import KernelCorrection
 from errcomp.calibration.modelfile import (
@@ -164,6 +165,8 @@ def content_of(model: CompositionModel, *, created: str) -> ModelContent:
         parts["kernels"] = model.preparation.correction
     if model.held_out is not None:
         parts["held_out"] = model.held_out
+    if model.flagged is not None:
+        parts["flagged"] = model.flagged
     parts |= {f"adapted_{i}": one for i, one in enumerate(model.adapted.values())}
     return ModelContent(
         task=model.preparation.state.task,
@@ -218,7 +221,7 @@ def _model_of(content: ModelContent) -> CompositionModel:
     names = check_estimators(extra["estimators"])
     members = {member.name: member.restore() for member in content.members}
     training, correction = members.pop("training", None), members.pop("kernels", None)
-    held_out = members.pop("held_out", None)
+    held_out, flagged = members.pop("held_out", None), members.pop("flagged", None)
     adapted = [members.pop(name) for name in tuple(members) if name.startswith("adapted_")]
     lacking = {name for name in names if name != STACK.name} - set(members)
     if lacking:
@@ -231,8 +234,10 @@ def _model_of(content: ModelContent) -> CompositionModel:
     if correction is not None and not isinstance(correction, KernelCorrection):
         raise InputError("its part 'kernels' does not hold kernel corrections")
     weights = _weights(extra["weights"], members, needed=STACK.name in names)
+    if flagged is not None and not isinstance(flagged, Training):
+        raise InputError("its part 'flagged' does not hold runs")
     if held_out is not None:
-        held_out = _fitting_errors(held_out, names, len(training))
+        held_out = _fitting_errors(held_out, names, len(training) + len(flagged or ()))
     spread = float(extra["typical_spread"])
     if not 0 <= spread < math.inf:
         raise InputError(f"typical_spread {spread} is not a standard deviation")
@@ -252,6 +257,7 @@ def _model_of(content: ModelContent) -> CompositionModel:
         created=content.created,
         versions=content.versions,
         held_out=held_out,
+        flagged=flagged,
         adapted=_adaptations(adapted, names),
     )
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp.calibration import composition
 from errcomp.calibration.composition import Composition
+from errcomp.calibration.composition import fits as parts
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.estimators import BASELINES
 from errcomp.calibration.evaluation import Evaluation
@@ -364,7 +364,7 @@ def test_processes_change_nothing(task: Any, runs_of: Any, monkeypatch: pytest.M
     one = evaluate_composition(few, **options)
     folds = len(seen)
     for name in ("fit_member", "KernelCorrection"):  # nothing is fitted here
-        monkeypatch.setattr(composition, name, None)
+        monkeypatch.setattr(parts, name, None)
     two = evaluate_composition(few, n_jobs=2, **options)
     assert json.dumps(one.to_dict()) == json.dumps(two.to_dict())
     counted = seen[folds:]

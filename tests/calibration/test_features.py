@@ -10,7 +10,8 @@ import pytest
 from errcomp import datasets
 from errcomp.calibration.design import Design
 from errcomp.calibration.devices import figures_of
-from errcomp.calibration.features import FEATURES, FeatureState, design, fit_features
+from errcomp.calibration.features import FEATURES, design, fit_features
+from errcomp.calibration.features.state import FeatureState
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
@@ -198,7 +199,7 @@ def test_units_and_the_order_of_rows_do_not_matter() -> None:
     other = design(shuffled, task="composition")
     order = [other.run.tolist().index(run) for run in found.run]
     np.testing.assert_allclose(other.x[order], found.x, rtol=1e-12, atol=1e-12)
-    names = ("run", "kernel", "kernel_class", "device", "model", "mode", "shape")
+    names = ("run", "kernel", "kernel_class", "device", "model", "mode", "shape", "phase")
     columns = {name: kernels.column(name) for name in names}
     times = {
         name: 1e3 * getattr(kernels, name) for name in ("predicted", "measured", "run_measured")
@@ -207,6 +208,20 @@ def test_units_and_the_order_of_rows_do_not_matter() -> None:
     other = design(in_us, task="composition")
     np.testing.assert_allclose(other.x, found.x, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(other.log_ratio, found.log_ratio, atol=1e-12)
+
+
+def test_only_the_forward_phase_leaves_outputs_behind() -> None:
+    one = {"device": "V100", "mode": "training", "shape": "1024x1024x1024", "measured": 5.0}
+    rows = [
+        {**one, "run": "split", "kernel": f"a{i}", "phase": phase, "run_measured": 20.0}
+        for i, phase in enumerate(("forward", "backward", "optimizer"))
+    ]
+    rows.append({**one, "run": "whole", "kernel": "a0", "phase": None, "run_measured": 20.0})
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    kernels = Kernels({**columns, "predicted": columns["measured"]}, unit="ms")
+    found = design(kernels, task="composition")
+    share = found.x[:, found.names.index("memory_share")]
+    np.testing.assert_allclose(share, 4.294967296 / 32, rtol=1e-9)
 
 
 def test_the_slow_runs_of_the_artifact_are_found() -> None:

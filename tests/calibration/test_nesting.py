@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp.calibration import composition
-from errcomp.calibration.composition import Fits
+from errcomp.calibration.composition import fits as parts
+from errcomp.calibration.composition.fits import Fits
 from errcomp.calibration.features import FEATURES
 from errcomp.calibration.kernels import KernelCorrection
 from errcomp.tables import Kernels
@@ -32,13 +32,13 @@ def test_which_runs_kernels_are_of(runs_of: Any) -> None:
 
 def test_every_part_is_fitted_once(runs_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = []
-    true = composition.fit_member
+    true = parts.fit_member
 
     def counted(name: str, design: Any, **options: Any) -> Any:
         fitted.append((name, len(design), options["quick"]))
         return true(name, design, **options)
 
-    monkeypatch.setattr(composition, "fit_member", counted)
+    monkeypatch.setattr(parts, "fit_member", counted)
     fits = Fits(runs_of(), "composition", seed=0, n_jobs=1)
     mask = everything(fits)
     first = fits.portable("device", mask)

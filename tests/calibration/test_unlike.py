@@ -11,7 +11,8 @@ import pytest
 from errcomp.calibration.design import Design
 from errcomp.calibration.estimators import columns_of
 from errcomp.calibration.features import design
-from errcomp.calibration.fitted import Training, unlike_the_fit, warnings_of
+from errcomp.calibration.fitted import Training
+from errcomp.calibration.fitted.unlike import unlike_the_fit, warnings_of
 from errcomp.calibration.preparing import Prepared
 
 LINEAR = columns_of("linear", "composition")

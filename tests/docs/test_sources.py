@@ -147,7 +147,7 @@ def test_every_number_of_a_list_or_an_interval_is_looked_at(text: str, lost: lis
         "It errs by 7.6 %.\n<!-- from: facts.json#values.neusight-kernels.sum.mape -->",
         "Of 87 runs, 7.57 %. <!-- from: facts.json#values.neusight-kernels.sum.mape,\n"
         "facts.json#values.neusight-kernels.runs -->",
-        "Above 20 µs. <!-- from: errcomp.calibration.features:FLOOR_AT_MOST -->",
+        "Above 20 µs. <!-- from: errcomp.calibration.features.state:FLOOR_AT_MOST -->",
         "A quarter more, 1.25 times.\n<!-- from: errcomp.caveats._case:MATERIAL -->",
         "It is 13.2 %.\n\n```console\n$ errcomp x\nsd 13.21 %\n```",
         "It is 14 %. <!-- shown: 14 % -->\n\n```pycon\n>>> say()\n0.140\n```",

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from errcomp.calibration.composition import Composition, Fits, fewest_runs, held_apart, within_runs
+from errcomp.calibration.composition import Composition, fewest_runs
+from errcomp.calibration.composition.fits import Fits, held_apart, within_runs
 from errcomp.calibration.design import Task
 from errcomp.calibration.estimators import BASELINES, check_estimators, default_estimators
 from errcomp.calibration.evaluation import Evaluation, Predict, evaluate, training_parts
@@ -28,6 +29,7 @@ def evaluate_composition(
     splits: Sequence[str] = ("leave-model-out", "leave-device-out"),
     seed: int = 0,
     n_jobs: int | None = None,
+    keep_flagged: bool = False,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Evaluate `Composition` on held-out runs; each fold fits everything again without them.
@@ -45,6 +47,8 @@ def evaluate_composition(
     n_jobs : int, optional
         Number of processes that fit, with one core each; see `errcomp.summarize`. None fits in
         this process and samples on two cores.
+    keep_flagged : bool
+        As in `Composition`. Flagged runs are predicted like all others.
     progress : callable, optional
 
     Raises
@@ -67,7 +71,8 @@ def evaluate_composition(
     kernels = kernels_in_memory(kernels)
     seconds_in(kernels.unit, source=kernels.source)
     cores = 2 if n_jobs is None else n_jobs
-    fits = Fits(usable_runs(kernels, task)[0], task, seed=seed, n_jobs=cores)
+    used, _ = usable_runs(kernels, task)
+    fits = Fits(used, task, seed=seed, n_jobs=cores, keep_flagged=keep_flagged)
     make = partial(_predictors, fits, task, estimators)
     if (jobs := count_jobs(n_jobs)) > 1:
         progress = _fitted_ahead(fits, kernels, estimators, splits, jobs, progress)
@@ -92,7 +97,8 @@ def _fitted_ahead(
     for runs in map(fits.which, trains):
         if runs.sum() >= fewest_runs(fitted):
             held = [h for key in REGIMES.values() for h in held_apart(fits.labels(key, runs))]
-            parts += [runs, *(runs & ~within_runs(runs, h) for h in held)]
+            sound = fits.sound(runs, fewest_runs(fitted))
+            parts += [sound, *(sound & ~within_runs(runs, h) for h in held)]
     total = 0
     for done, total in fits.ahead(fitted, parts, n_jobs):
         if progress is not None:

@@ -15,22 +15,20 @@ they do not depend on the unit of the table.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp.calibration.design import TASKS, Design, Floats, Names, Task
+from errcomp.calibration.design import Design, Floats, Names, Task
 from errcomp.calibration.devices import figures_of
+from errcomp.calibration.features.state import FLOOR_AT_MOST, FeatureState
 from errcomp.errors import InputError, describe_names
 from errcomp.results import Written
 from errcomp.tables import Kernels
 from errcomp.tables.units import seconds_in
 
-#: Longest launch, seconds: a run without small kernels shows no floor.
-FLOOR_AT_MOST = 20e-6
 _FLOOR_QUANTILE = 0.1
 #: Compilers name a loop after all operators that they fuse into it.
 _MATMUL = re.compile(
@@ -100,13 +98,19 @@ def is_matmul(kernels: Kernels) -> NDArray[np.bool_]:
     return np.asarray([known[name] for name in kernels.kernel_class], dtype=bool)
 
 
-def elements(kernels: Kernels) -> Floats:
-    """Elements of each kernel's output, from a key ``shape`` such as 8x512x1024; NaN elsewhere."""
+def outputs_kept(kernels: Kernels) -> Floats:
+    """Elements of each kernel's output, from a key ``shape`` such as 8x512x1024; NaN elsewhere.
+
+    0 in later phases of a training step: they use up what the forward phase left behind.
+    """
     if "shape" not in kernels.keys:
         return np.full(kernels.n, np.nan)
     shapes = kernels.column("shape").astype(str)
     known = {text: _product(text) for text in set(shapes.tolist())}
-    return np.asarray([known[text] for text in shapes], dtype=np.float64)
+    kept = np.asarray([known[text] for text in shapes], dtype=np.float64)
+    if "phase" in kernels.keys:
+        kept[np.isin(kernels.column("phase").astype(str), _LATER)] = 0.0
+    return kept
 
 
 def _product(shape: str) -> float:
@@ -214,7 +218,7 @@ FEATURES = (
     Feature(
         "activations_gb",
         "log10 GB",
-        "size of the outputs of all kernels well above the launch floor, at 4 bytes per value",
+        "size of the outputs of forward kernels well above the launch floor, at 4 bytes per value",
     ),
     Feature("memory_share", "1", "activations_gb / memory of the device; 0 in inference"),
     Feature(
@@ -261,6 +265,8 @@ _IDLE_BELOW = 1.8
 SLOW_FROM = 3.0
 RUNS_TO_JUDGE = 8
 _TRAINING = ("training", "train")
+#: Phases of training after the forward phase.
+_LATER = ("backward", "optimizer")
 #: Quantile of the floors of a device's runs: runs without small kernels have too high a floor.
 _LOWEST = 0.1
 #: Largest share of a run's time that launches can hide; predictions may not contain launches.
@@ -464,7 +470,7 @@ def _columns(
         disagreement = np.log(np.where(predicted > 0, predicted, np.nan) / parts.total)
     largest = np.zeros(len(floor))
     np.maximum.at(largest, parts.run, weight)
-    outputs = parts.sums(np.where(idle, 0.0, parts.count * elements(kernels)))
+    outputs = parts.sums(np.where(idle, 0.0, parts.count * outputs_kept(kernels)))
     unknown = np.where(np.isnan(kernels.predicted), np.nan, 0.0)
     unmodelled = parts.sums(parts.count * np.where(kernels.predicted == 0, 1.0, unknown))
     return {
@@ -530,78 +536,3 @@ def names_per_run(kernels: Kernels, name: str) -> Names:
     if name in kernels.keys:
         names[:] = ["" if value is None else str(value) for value in kernels.per_run(name)]
     return names
-
-
-# State of the features, learnt from the runs of the fit, and how it is stored.
-
-_PLAIN = ("task", "floor", "start", "slow_center", "slow_scale")
-
-
-@dataclass(frozen=True, slots=True)
-class FeatureState:
-    """State of the features, learnt from the runs of the fit.
-
-    Attributes
-    ----------
-    task : {"composition", "prediction"}
-    floor : float
-        Typical launch floor, seconds: used where kernels were not measured.
-    start : float
-        Cost of starting and ending a run, in launch floors; 0 for a prediction, and if fewer
-        than 8 runs were measured.
-    floors : mapping of str to float
-        Lowest tenth of the launch floors of the runs of each device, seconds.
-    slow_center, slow_scale : float or None
-        Median, and median absolute deviation × 1.4826, over the runs of the fit, of the log-ratio
-        of measured to predicted time in matrix products; None where fewer than 8 runs have both.
-    """
-
-    task: Task
-    floor: float
-    slow_center: float | None
-    slow_scale: float | None
-    start: float = 0.0
-    floors: Mapping[str, float] = field(default_factory=dict)
-
-    def to_meta(self) -> dict[str, Any]:
-        """Return the state as metadata for JSON."""
-        return {"floors": dict(self.floors), **{name: getattr(self, name) for name in _PLAIN}}
-
-    @classmethod
-    def from_meta(cls, meta: Mapping[str, Any]) -> Self:
-        """Restore the state.
-
-        Raises
-        ------
-        InputError
-            A value is missing or impossible.
-        """
-        center, scale = meta.get("slow_center"), meta.get("slow_scale")
-        floor: Any = meta.get("floor")
-        start: Any = meta.get("start")
-        floors = meta.get("floors")
-        numbers = [floor, start, *(v for v in (center, scale) if v is not None)]
-        fine = (
-            meta.get("task") in TASKS
-            and isinstance(floors, Mapping)
-            and all(
-                type(v) in (int, float) and np.isfinite(v) for v in (*numbers, *floors.values())
-            )
-            and all(0 < v <= FLOOR_AT_MOST for v in (floor, *floors.values()))
-            and start >= 0
-        )
-        if not fine or (center is None) != (scale is None) or (scale is not None and scale <= 0):
-            raise InputError(
-                f"invalid state of the features {dict(meta)!r}: task must be one of "
-                f"{', '.join(TASKS)}, floor and floors must be seconds above 0 and at most "
-                "2e-5, start must not be negative, slow_center and slow_scale must be numbers (the "
-                "scale above 0) or both null. Fit the model again."
-            )
-        return cls(
-            meta["task"],
-            float(meta["floor"]),
-            center,
-            scale,
-            float(meta["start"]),
-            dict(meta["floors"]),
-        )

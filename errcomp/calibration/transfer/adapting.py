@@ -6,7 +6,7 @@ of the fit it is learnt from models that the fit did not see.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
@@ -19,6 +19,7 @@ from errcomp.calibration.features import FEATURE_NAMES
 from errcomp.calibration.transfer.process import (
     USUAL,
     Settings,
+    Trial,
     learnt,
     moved,
     trials,
@@ -279,9 +280,11 @@ def learnt_for(model: CompositionModel, device: str, estimator: str, k: int, see
     """
     training, held_out = model.training, errors_of(model)
     regime = "device" if device in training.devices else "global"
-    groups = getattr(training, _SIMILAR[regime])
-    left = held_out.of(estimator, regime)
-    return learn(standardised(training.x, training), groups, left, k, seed)
+    parts = [part for part in (training, model.flagged) if part is not None]
+    z = np.concatenate([standardised(part.x, training) for part in parts])
+    groups = np.concatenate([getattr(part, _SIMILAR[regime]) for part in parts])
+    sound = np.arange(len(z)) < len(training)
+    return learn(z, groups, held_out.of(estimator, regime), k, seed, sound=sound)
 
 
 def errors_of(model: CompositionModel) -> HeldOut:
@@ -300,7 +303,15 @@ def errors_of(model: CompositionModel) -> HeldOut:
     return model.held_out
 
 
-def learn(z: Floats, groups: Names, left: Left, k: int, seed: int) -> Learnt:
+def learn(
+    z: Floats,
+    groups: Names,
+    left: Left,
+    k: int,
+    seed: int,
+    *,
+    sound: NDArray[np.bool_] | None = None,
+) -> Learnt:
     """Learn from held-out groups what k runs of a new one tell.
 
     Parameters
@@ -314,22 +325,42 @@ def learn(z: Floats, groups: Names, left: Left, k: int, seed: int) -> Learnt:
     k : int
     seed : int
         Of the random choices of k runs.
+    sound : ndarray of bool, shape (n,), optional
+        The runs that no rule flags, by default all: the others only widen the band.
     """
     known = np.isfinite(left.error) & (groups != "")
-    sizes = np.unique(groups[known].astype(str), return_counts=True)[1]
+    sound = np.ones(known.sum(), dtype=bool) if sound is None else sound[known]
+    z, error, groups = z[known], left.error[known], groups[known]
+    usable = np.where(sound, groups, "")
+    sizes = np.unique(usable[sound].astype(str), return_counts=True)[1]
     if (sizes > 1).sum() < POOLED_GROUPS:
         return Learnt(USUAL, (1.0,) * len(LEVELS), 0)
-    z, error, groups = z[known], left.error[known], groups[known]
-    tests = trials(groups, k, seed)
+    tests = trials(usable, k, seed)
     settings = learnt(z, error, tests)
     factors = []
-    for rows, after, narrower in tried(z, error, tests, settings):
+    for rows, after, narrower in tried(z, error, _all_of(tests, groups, ~sound), settings):
         reach = np.where((after >= 0)[:, None], left.above[known][rows], left.below[known][rows])
         scores = np.abs(after)[:, None] / np.maximum(reach * narrower[:, None], _SMALLEST)
         group = np.unique(groups[rows].astype(str), return_inverse=True)[1].astype(np.int64)
         factors.append([info.factor for info in calibrate(scores, group, LEVELS, "auto")])
     typical = np.mean(factors, axis=0)
     return Learnt(settings, tuple(typical.tolist()), int((sizes > 1).sum()))
+
+
+def _all_of(tests: Sequence[Trial], groups: Names, flagged: NDArray[np.bool_]) -> Sequence[Trial]:
+    """Add the flagged runs of each device to those that are to be predicted."""
+    if not flagged.any():
+        return tests
+    return [
+        Trial(
+            test.taken,
+            [
+                np.concatenate([left, np.flatnonzero(flagged & (groups == groups[left[0]]))])
+                for left in test.left
+            ],
+        )
+        for test in tests
+    ]
 
 
 _SMALLEST = 1e-9

@@ -33,10 +33,17 @@ class Left:
     below: Floats
     above: Floats
 
+    def at(self, runs: NDArray[np.int64]) -> Self:
+        """Return the errors of some of the runs, in this order."""
+        return type(self)(*(getattr(self, name)[runs] for name in _ARRAYS))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HeldOut:
-    """The held-out errors of all estimators, by estimator and regime, in the order of the fit.
+    """The held-out errors of all estimators, by estimator and regime.
+
+    First those of the runs of the fit, in their order; then those of the flagged ones, which were
+    predicted as well but not learnt from.
 
     Attributes
     ----------
@@ -56,7 +63,7 @@ class HeldOut:
 
     @property
     def runs(self) -> int:
-        """Number of runs of the fit."""
+        """Number of runs of the fit, with the flagged ones."""
         return len(next(iter(self.by_kind.values())).error)
 
     def of(self, estimator: str, regime: str) -> Left:

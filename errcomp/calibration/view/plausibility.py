@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,18 +16,30 @@ if TYPE_CHECKING:
     from errcomp.calibration.plausibility import Plausibility
 
 
-def plausibility_view(result: Plausibility, meanings: Mapping[str, str]) -> Report:
-    """Return a row for each run and rule; `meanings` says what each rule flags."""
+def plausibility_view(
+    result: Plausibility, meanings: Mapping[str, str], firm: Collection[str]
+) -> Report:
+    """Return a row for each run and rule; `meanings` describes the rules, `firm` names some."""
     columns = [
         Column("Run", lambda row: row.run, key=True),
         Column("Rule", lambda row: row.rule, key=True),
         Column("Evidence", lambda row: row.evidence),
     ]
     used = dict.fromkeys(row.rule for row in result.rows)
+    left = len({row.run for row in result.rows if row.rule in firm})
     notes: list[Note | str] = [
-        f"{result.flagged:,} of {counted(result.runs, 'run')} flagged. The rules look at kernels "
-        "alone, not at the time of the run. A flagged run may be right: look at its measurement.",
-        *(item(f"{name}: {meanings[name]}.") for name in used),
+        f"{result.flagged:,} of {counted(result.runs, 'run')} flagged. "
+        + (
+            f"Fits leave out {left:,} of them, with firm evidence. The rules look at kernels and "
+            "at phases, not at the time of the run. A flagged run may be right: look at its "
+            "measurement."
+            if result.flagged
+            else "The rules look at kernels and at phases, not at the time of the run."
+        ),
+        *(
+            item(f"{name}: {meanings[name]} ({'firm evidence' if name in firm else 'a hint'}).")
+            for name in used
+        ),
         *(item(f"{one.rule} was not checked: {one.reason}.") for one in result.not_checked),
     ]
     title = "Runs that may not be trusted"
@@ -53,5 +65,5 @@ def flagged(result: Plausibility, rules: Sequence[str], ax: Axes | None = None) 
         text = "not checked" if rule in reasons else str(n)
         rows.append(Row(rule, math.nan if rule in reasons else float(n), None, None, text))
     title = f"Flagged runs, of {counted(result.runs, 'run')}"
-    notes = ["rules on kernels alone"]
+    notes = ["rules on kernels and phases"]
     return forest(ax, rows, title=title, notes=notes, x="flagged runs", beside="flagged")

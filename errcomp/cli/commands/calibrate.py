@@ -245,6 +245,11 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
         metavar="NAMES",
         help=_estimators_help(),
     )
+    parser.add_argument(
+        "--keep-flagged",
+        action="store_true",
+        help="also fit to runs whose measurement may not be trusted (see: errcomp calibrate check)",
+    )
     _add_runs(parser)
     add_kernel_arguments(parser)
 
@@ -278,7 +283,12 @@ def _fit(args: argparse.Namespace) -> None:
     check_target(args.target)
     kernels = _load(args)
     with warnings_told(Warning), progress("fitting", quiet=args.json) as report:
-        fitted = Composition(task=args.task, estimators=estimators, seed=args.seed)
+        fitted = Composition(
+            task=args.task,
+            estimators=estimators,
+            seed=args.seed,
+            keep_flagged=args.keep_flagged,
+        )
         try:
             fitted.fit(kernels, progress=report)
         except SamplingError as error:
@@ -325,6 +335,7 @@ def _evaluate(args: argparse.Namespace) -> None:
             splits=splits,
             seed=args.seed,
             n_jobs=args.jobs,
+            keep_flagged=args.keep_flagged,
             progress=report,
         )
     drawn = [draw(name, evaluation, evaluation.rows[0].split) for name, _ in figures]

@@ -643,7 +643,7 @@ def test_the_document_has_the_promised_columns_and_is_the_same_again():
     every = [row for row in document["rows"] if row["runs_judged"] == "all"]
     rest = [row for row in document["rows"] if row["runs_judged"] == "not flagged"]
     assert len(every) == len(rest) == 2 * len(SPLITS)
-    assert {row["n"] for row in rest} == {87 - len(document["flagged"])} == {83}
+    assert {row["n"] for row in rest} == {87 - len(document["flagged"])} == {76}
     for row in every:
         assert {"split", "estimator", "n", "mean_ape", "median_ape", "p90_ape"} <= set(row)
         assert {"coverage_90", "mean_width_90", "coverage_50_low", "interval_score_95"} <= set(row)
@@ -659,17 +659,19 @@ def test_rows_without_the_flagged_runs() -> None:
     kernels = datasets.load("neusight-kernels")
     found = evaluate(learnt, kernels, splits=["leave-device-out"])
     assert found.flagged is not None
-    assert sorted({name.split("/")[0] for name in found.flagged}) == ["A100-40G", "L4"]
+    assert sorted({name.split("/")[0] for name in found.flagged}) == [
+        "A100-40G", "A100-80G", "L4", "MI210"
+    ]  # fmt: skip
     for row in found.not_flagged:
         held = found.held_out[row.split, row.estimator]
         fine = held.take(~np.isin(held.run.astype(str), list(found.flagged)))
         assert row.figures["mean_ape"].value == pytest.approx(fine.ape.mean())
-        assert row.n == len(fine) == 83
+        assert row.n == len(fine) == 76
     again = load(found.to_dict())
     assert [row.runs_judged for row in again.not_flagged] == ["not flagged"] * 2
     compared = [[one.mean_ape for one in row.against] for row in found.rows]
     assert [[one.mean_ape for one in row.against] for row in again.rows] == compared
-    assert "without 4 flagged runs" in str(found)
+    assert "without 11 flagged runs" in str(found)
     others = evaluate(learnt, datasets.load("ort-cpu"), splits=["leave-model-out"])
     assert (others.flagged, others.not_flagged) == ({}, ())
     assert "flagged" not in str(others)

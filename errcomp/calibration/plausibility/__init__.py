@@ -1,8 +1,9 @@
-"""Rules that look at the kernels of a run alone, and say whether its measurement can be trusted.
+"""Rules that say whether the measurement of a run can be trusted.
 
-A flagged run may be right. Perhaps a model of kernels cannot predict it, or its
-kernels were measured under other conditions than the run. No rule looks at the time of the run, so
-none hides an error of the model.
+They look at the kernels of a run alone; one rule also compares its measured phases with each other.
+A flagged run may be right. Perhaps a model of kernels cannot predict it, or its kernels were
+measured under other conditions than the run. No rule compares the time of a run with that of its
+kernels, so a run is not flagged because a model is wrong about it.
 """
 
 from __future__ import annotations
@@ -14,17 +15,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from errcomp.calibration.design import Design, Floats, Task
+from errcomp.calibration.design import Design, Floats, Names, Task
 from errcomp.calibration.features import (
     FEATURE_NAMES,
     RUNS_TO_JUDGE,
     SLOW_FROM,
-    FeatureState,
     Parts,
     design,
     fit_features,
     slowness_beyond,
 )
+from errcomp.calibration.features.state import FeatureState
+from errcomp.calibration.plausibility.phases import MEASURED, PHASE, phases_of
 from errcomp.calibration.preparing import timed_runs
 from errcomp.codec import Count, Document
 from errcomp.report.shown import Shown
@@ -46,6 +48,8 @@ _NOT_WORK = (
 #: Fewest other runs of the same work, and the share by which their numbers of kernels may differ.
 _OTHERS, _SHARE = 2, 0.01
 
+#: Runs, or phases, that are slower by less (ln) are never flagged: bands cover as much anyway.
+_LEAST = float(np.log(1.1))
 #: Fewest runs of a device that show that it is slow as a whole.
 _OF_DEVICE = 3
 
@@ -67,7 +71,24 @@ class _NotPossibleError(Exception):
     """A rule cannot be checked with this table, and why."""
 
 
-Found = Iterator[tuple[int, str]]
+class Hit(NamedTuple):
+    """A run that a rule flags.
+
+    Attributes
+    ----------
+    run : int
+        Its position.
+    evidence : str
+    doubt : float
+        By how much (ln) the time of its kernels may be wrong, if the rule is right.
+    """
+
+    run: int
+    evidence: str
+    doubt: float = 0.0
+
+
+Found = Iterator[Hit]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,22 +99,25 @@ class Rule:
     ----------
     name, meaning : str
     firm : bool
-        Whether the evidence is firm: an adaptation leaves out such runs, and an evaluation also
-        shows its figures without them. Many runs that need more memory, or wait for their host, are
-        predicted well.
+        Whether the evidence is firm: fits and adaptations leave out such runs, and an evaluation
+        also shows its figures without them. Many runs that need more memory, or wait for their
+        host, are predicted well.
     find : callable
-        Yields the position of each flagged run, and the evidence.
+        Yields the flagged runs.
+    kernels_only : bool
+        Whether it looks at nothing that only a measured run has.
 
     Examples
     --------
     >>> [rule.name for rule in RULES if rule.firm]
-    ['slow-matmul', 'clocks', 'missing-kernels']
+    ['slow-matmul', 'clocks', 'missing-kernels', 'phases']
     """
 
     name: str
     meaning: str
     firm: bool
     find: Callable[[Seen], Found]
+    kernels_only: bool = True
 
 
 def _slow_matmul(seen: Seen) -> Found:
@@ -111,17 +135,21 @@ def _slow_matmul(seen: Seen) -> Found:
         # Where most runs of a device are slow, the prediction is wrong for the device.
         if here.sum() >= _OF_DEVICE and 2 * (beyond[here] > 0).sum() > here.sum():
             beyond[here] = 0.0
-    for run in np.flatnonzero(beyond > 0):
-        yield (
-            int(run),
-            _slower("its matrix products", "the other runs", beyond[run], state.slow_scale),
-        )
+    doubt, limit = np.abs(seen.feature("slow_kernels")), _limit(state.slow_scale)
+    for run in np.flatnonzero(beyond > limit):
+        evidence = _slower("its matrix products", "the other runs", beyond[run], limit)
+        yield Hit(int(run), evidence, float(doubt[run]))
 
 
-def _slower(what: str, others: str, slowness: float, scale: float) -> str:
+def _limit(scale: float) -> float:
+    """Return the slowness (ln) from which something is flagged, by its robust scale."""
+    return max(SLOW_FROM * scale, _LEAST)
+
+
+def _slower(what: str, others: str, slowness: float, limit: float) -> str:
     return (
         f"{what} took {np.exp(slowness):.2f} times as long as those of {others}, compared with the "
-        f"prediction (limit: {np.exp(SLOW_FROM * scale):.2f} times)"
+        f"prediction (limit: {np.exp(limit):.2f} times)"
     )
 
 
@@ -132,7 +160,7 @@ def _memory(seen: Seen) -> Found:
             "the shapes of the kernels or the memory of the devices are unknown"
         )
     for run in np.flatnonzero(np.nan_to_num(share) > 1):
-        yield (
+        yield Hit(
             int(run),
             f"the outputs that training keeps take up to {share[run]:.2f} times the memory of "
             f"{seen.design.device[run]}",
@@ -155,10 +183,11 @@ def _missing_kernels(seen: Seen) -> Found:
             continue
         for run in runs:
             if abs(counts[run] - usual) > _SHARE * usual:
-                yield (
+                yield Hit(
                     run,
                     f"it has {counts[run]:,.0f} kernel executions, {times} other runs of the same "
                     f"work have {usual:,.0f}",
+                    float(abs(np.log(usual / counts[run]))),
                 )
 
 
@@ -173,10 +202,11 @@ def _clocks(seen: Seen) -> Found:
         scale = 1.4826 * float(np.median(np.abs(beyond)))
         if scale == 0:
             continue
-        checked = True
-        for run in np.flatnonzero(beyond > SLOW_FROM * scale):
+        checked, limit = True, _limit(scale)
+        for run in np.flatnonzero(beyond > limit):
             others = f"the other runs on {device}"
-            yield int(here[run]), _slower("its kernels", others, beyond[run], scale)
+            evidence = _slower("its kernels", others, beyond[run], limit)
+            yield Hit(int(here[run]), evidence, float(beyond[run]))
     if not checked:
         raise _NotPossibleError(
             f"no device has {RUNS_TO_JUDGE} runs with measured and predicted kernels"
@@ -186,17 +216,44 @@ def _clocks(seen: Seen) -> Found:
 def _host(seen: Seen) -> Found:
     needs = HOST_US * (seen.feature("host_inference") + seen.feature("host_training"))
     for run in np.flatnonzero(needs > 1):
-        yield (
+        yield Hit(
             int(run),
             f"a host that needs {HOST_US:g} µs to launch a kernel needs {needs[run]:.1f} times as "
             "long as the kernels take",
         )
 
 
+def _phases(seen: Seen) -> Found:
+    phases = phases_of(seen.kernels, seen.parts)
+    if phases is None:
+        raise _NotPossibleError(f"the table has no columns {PHASE} and {MEASURED}")
+    excess = phases.excess()
+    checked = False
+    for j, phase in enumerate(phases.names):
+        runs = np.flatnonzero(np.isfinite(excess[:, j]))
+        if len(runs) < RUNS_TO_JUDGE:
+            continue
+        beyond = excess[runs, j] - np.median(excess[runs, j])
+        scale = 1.4826 * float(np.median(np.abs(beyond)))
+        if scale == 0:
+            continue
+        checked, limit = True, _limit(scale)
+        for run in np.flatnonzero(beyond > limit):
+            yield Hit(
+                int(runs[run]),
+                f"its {phase} phase took {np.exp(beyond[run]):.2f} times as long as in the other "
+                "runs, compared with its kernels and with its other phases (limit: "
+                f"{np.exp(limit):.2f} times)",
+            )
+    if not checked:
+        raise _NotPossibleError(f"fewer than {RUNS_TO_JUDGE} runs have two measured phases")
+
+
 RULES = (
     Rule("slow-matmul", "matrix products far slower than in other runs", True, _slow_matmul),
     Rule("clocks", "all kernels far slower than in other runs of the device", True, _clocks),
     Rule("missing-kernels", "runs of the same work have more or fewer", True, _missing_kernels),
+    Rule("phases", "one phase far slower than the others", True, _phases, kernels_only=False),
     Rule("memory", "training keeps more than the device's memory holds", False, _memory),
     Rule("host-bound", "launching takes longer than the kernels", False, _host),
 )
@@ -258,16 +315,18 @@ class Plausibility(Shown, Document):
         """
         from errcomp.calibration.view.plausibility import plausibility_view
 
-        return plausibility_view(self, {rule.name: rule.meaning for rule in RULES})
+        meanings = {rule.name: rule.meaning for rule in RULES}
+        return plausibility_view(self, meanings, [rule.name for rule in RULES if rule.firm])
 
 
 def check_runs(kernels: Kernels | Any, *, task: Task = "composition") -> Plausibility:
-    """Name the runs whose kernels are implausible, with the evidence.
+    """Name the runs whose kernels or phases are implausible, with the evidence.
 
     Parameters
     ----------
     kernels : Kernels, dataframe or mapping of columns
-        Kernels with the time of the task. End-to-end times are not looked at.
+        Kernels with the time of the task. End-to-end times are not looked at; columns ``phase`` and
+        ``phase_measured`` are, where the table has them.
     task : {"composition", "prediction"}
 
     Returns
@@ -291,8 +350,8 @@ def check_runs(kernels: Kernels | Any, *, task: Task = "composition") -> Plausib
     seen = _seen(kernels_in_memory(kernels), task, None)
     rows: list[FlaggedRun] = []
     not_checked: list[NotChecked] = []
-    for rule, run, evidence in _flags(seen, not_checked):
-        rows.append(FlaggedRun(str(seen.design.run[run]), rule.name, evidence))
+    for rule, hit in _flags(seen, not_checked):
+        rows.append(FlaggedRun(str(seen.design.run[hit.run]), rule.name, hit.evidence))
     flagged = len({row.run for row in rows})
     return Plausibility(tuple(rows), len(seen.design), flagged, tuple(not_checked))
 
@@ -303,11 +362,11 @@ def _seen(kernels: Kernels, task: Task, state: FeatureState | None) -> Seen:
     return Seen(timed, known, Parts.of(timed, task), design(timed, task=task, state=known))
 
 
-def _flags(seen: Seen, not_checked: list[NotChecked]) -> Iterator[tuple[Rule, int, str]]:
+def _flags(seen: Seen, not_checked: list[NotChecked]) -> Iterator[tuple[Rule, Hit]]:
     for rule in RULES:
         try:
-            for run, evidence in rule.find(seen):
-                yield rule, run, evidence
+            for hit in rule.find(seen):
+                yield rule, hit
         except _NotPossibleError as reason:
             not_checked.append(NotChecked(rule.name, str(reason)))
 
@@ -327,10 +386,36 @@ def flagged_of(
     seen = _seen(kernels, task, state)
     firm: dict[str, str] = {}
     named = []
-    for rule, run, evidence in _flags(seen, []):
-        name = str(seen.design.run[run])
+    for rule, hit in _flags(seen, []):
+        name = str(seen.design.run[hit.run])
         if rule.firm:
-            firm.setdefault(name, f"flagged by {rule.name}: {evidence}")
+            firm.setdefault(name, f"flagged by {rule.name}: {hit.evidence}")
         else:
-            named.append(FlaggedRun(name, rule.name, evidence))
+            named.append(FlaggedRun(name, rule.name, hit.evidence))
     return firm, [one for one in named if one.run not in firm]
+
+
+def doubts_of(kernels: Kernels, state: FeatureState) -> tuple[Floats, Names]:
+    """Return how far the kernels of each run may be wrong (ln), and the firm evidence; 0 and "".
+
+    Only rules on kernels alone count: the run need not have been measured.
+
+    Parameters
+    ----------
+    kernels : Kernels
+        Of runs whose kernels all have the time of the task.
+    state : FeatureState
+        From the runs of the fit.
+    """
+    seen = Seen(
+        kernels,
+        state,
+        Parts.of(kernels, state.task),
+        design(kernels, task=state.task, state=state),
+    )
+    doubt, why = np.zeros(len(seen.design)), np.full(len(seen.design), "", dtype=object)
+    for rule, hit in _flags(seen, []):
+        if rule.firm and rule.kernels_only:
+            doubt[hit.run] = max(doubt[hit.run], hit.doubt)
+            why[hit.run] = why[hit.run] or f"flagged by {rule.name}: {hit.evidence}"
+    return doubt, why
