@@ -356,8 +356,11 @@ def pairs_at_hand(pairs: Pairs | PairRows) -> list[Pairs]:
     return [pairs] if isinstance(pairs, Pairs) else []
 
 
-def load_kernels(args: argparse.Namespace, name: str) -> Kernels:
-    """Read the table of kernels that is named: a file, an artifact, or a built-in one."""
+def load_kernels(args: argparse.Namespace, name: str, *, whole_runs: bool = False) -> Kernels:
+    """Read the table of kernels that is named: a file, an artifact, or a built-in one.
+
+    With `whole_runs`, a file without kernels is read as runs that were predicted as a whole.
+    """
     from errcomp import datasets
     from errcomp.readers import kernels as reader
 
@@ -377,9 +380,33 @@ def load_kernels(args: argparse.Namespace, name: str) -> Kernels:
             for key, given in (("predicted", args.predicted), ("measured", args.measured))
             if given
         }
-        kernels = reader.read(name, columns=columns or None, unit=args.unit, tool=args.tool)
+        if whole_runs and (found := _predicted_runs(name, columns, args)):
+            return found
+        kernels = reader.read(
+            name,
+            columns=columns or None,
+            unit=args.unit,
+            tool=args.tool,
+            whole_runs=whole_runs,
+        )
         tell_notes(name)
     return select(kernels, args.where)
+
+
+def _predicted_runs(name: str, columns: dict[str, str], args: argparse.Namespace) -> Kernels | None:
+    """Read the output of a tool that predicts runs as a whole; None if it has times of kernels."""
+    from errcomp.readers.kernels import is_artifact
+    from errcomp.readers.rows import is_output
+
+    if args.unit or args.tool or not is_output(name, columns) or is_artifact(name):
+        return None
+    from errcomp.readers.core.ingest import ingest
+
+    content = ingest(name)
+    if content.tables or (content.rows["level"] == "kernel").any():
+        return None
+    # Level and quantity are chosen before the rows become one table.
+    return content.of(**parse_where(args.where)).predicted_runs
 
 
 def read_history(args: argparse.Namespace, name: str) -> History:

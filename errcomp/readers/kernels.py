@@ -24,6 +24,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     unit: str | None = None,
     tool: str | None = None,
+    whole_runs: bool = False,
 ) -> Kernels:
     r"""Read a table of kernels from a file, or the kernels in the output of a tool or profiler.
 
@@ -43,6 +44,9 @@ def read(
     tool : str, optional
         Only the kernels of this predictor. By default all kernels of a file, and of the artifact
         the operators that ``neusight`` predicted; ``"all"`` reads those of all predictors.
+    whole_runs : bool, optional
+        Read a file without kernels as runs that were predicted as a whole, one in each row (see
+        `errcomp.tables.Kernels.of_runs`).
 
     Returns
     -------
@@ -75,9 +79,9 @@ def read(
     if not is_output(path, columns):
         wanted = dict(columns or {})
         frame, line_offset = read_frame(Path(path), wanted, _NAMES, _NUMBERS)
-        kernels = Kernels(
-            frame, columns=wanted, unit=unit, source=str(path), line_offset=line_offset
-        )
+        has_kernels = {"kernel", "kernel_class"} & {*frame.columns, *wanted}
+        make = Kernels.of_runs if whole_runs and not has_kernels else Kernels
+        kernels = make(frame, columns=wanted, unit=unit, source=str(path), line_offset=line_offset)
         return kernels.of_tool(tool)
     if columns or unit:
         raise InputError(

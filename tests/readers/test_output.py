@@ -146,3 +146,31 @@ def test_the_time_of_the_simulator_itself_is_no_measurement() -> None:
     )
     with pytest.raises(InputError, match=r"holds only predicted values.* a file of measurements"):
         _ = found.pairs
+
+
+def test_rows_with_a_prediction_are_runs() -> None:
+    known = {"level": "request", "tool": "MySim", "model": "bert"}
+    rows = [
+        {"quantity": "ttft", "unit": "ms", "request": 1, "predicted": 2.0, "measured": 3.0},
+        {"quantity": "ttft", "unit": "s", "request": 2, "predicted": 0.004},
+        {"quantity": "ttft", "unit": "ms", "request": 3, "measured": 5.0},
+    ]
+    kernels = output("sim.csv", "x", rows, **known).predicted_runs
+    assert kernels.runs == ("1", "2")
+    assert (kernels.unit, kernels.predicted.tolist()) == ("ms", [2.0, 4.0])
+    assert kernels.run_measured[0] == 3.0
+
+
+def test_rows_with_equal_keys_are_named_by_their_place() -> None:
+    known = {"level": "request", "quantity": "ttft", "unit": "ms", "tool": "MySim"}
+    rows = {"predicted": [2.0, 3.0, 4.0], "model": ["a", "a", "b"]}
+    assert output("sim.csv", "x", rows, **known).predicted_runs.runs == ("row 1", "row 2", "row 3")
+    alone = {"predicted": [2.0], "model": ["a"]}
+    assert output("sim.csv", "x", alone, **known).predicted_runs.runs == ("row 1",)
+
+
+def test_rows_without_a_prediction_are_no_runs() -> None:
+    known = {"level": "request", "quantity": "ttft", "unit": "ms", "tool": "MySim"}
+    read = output("sim.csv", "x", {"measured": [2.0], "model": ["a"]}, **known)
+    with pytest.raises(InputError, match=r"sim.csv: no row has a prediction"):
+        read.predicted_runs  # noqa: B018

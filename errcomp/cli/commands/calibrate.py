@@ -233,7 +233,8 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
         choices=_TASKS,
         default=_TASKS[0],
         help="which sum to correct to the time of the run: composition, the sum of the measured "
-        "kernel times (default); or prediction, the sum of the predicted kernel times",
+        "kernel times (default); or prediction, the sum of the predicted kernel times (in a table "
+        "without kernels: the prediction of each row)",
     )
 
 
@@ -281,7 +282,7 @@ def _fit(args: argparse.Namespace) -> None:
     figures = parse_figures(args.figure, _FIGURES["fit"])
     check_targets(args, [args.table, args.runs], figures)
     check_target(args.target)
-    kernels = _load(args)
+    kernels = _load(args, args.task)
     with warnings_told(Warning), progress("fitting", quiet=args.json) as report:
         fitted = Composition(
             task=args.task,
@@ -326,7 +327,7 @@ def _evaluate(args: argparse.Namespace) -> None:
         check_split(name)
     figures = parse_figures(args.figure, _FIGURES["evaluate"])
     check_targets(args, [args.table, args.runs], figures)
-    kernels = _load(args)
+    kernels = _load(args, args.task)
     with warnings_told(Warning), progress("evaluating", quiet=args.json) as report:
         evaluation = evaluate_composition(
             kernels,
@@ -349,7 +350,8 @@ def _check(args: argparse.Namespace) -> None:
     from errcomp.calibration.plausibility import check_runs
 
     check_targets(args, [args.table])
-    found = check_runs(load_kernels(args, args.table), task=args.task)
+    kernels = load_kernels(args, args.table, whole_runs=args.task == "prediction")
+    found = check_runs(kernels, task=args.task)
     emit(args, found, found.view(), inputs=[args.table])
 
 
@@ -361,7 +363,7 @@ def _adapt(args: argparse.Namespace) -> None:
     check_targets(args, [args.model, args.table, args.runs])
     check_target(args.target)
     model = load_model(args.model)
-    found = adapt_model(model, _load(args), seed=args.seed)
+    found = adapt_model(model, _load(args, model.preparation.task), seed=args.seed)
     beside(args, args.target, lambda path: save_model(found.model, path, created=model.created))
     emit(args, found, found.view(), inputs=[args.model, args.table, args.runs])
 
@@ -408,10 +410,10 @@ def _estimators(args: argparse.Namespace) -> tuple[str, ...]:
     return chosen
 
 
-def _load(args: argparse.Namespace) -> Kernels:
+def _load(args: argparse.Namespace, task: str) -> Kernels:
     """Read the kernels, and the runs from their own table, if --runs names it."""
     if args.runs is None:
-        return load_kernels(args, args.table)
+        return load_kernels(args, args.table, whole_runs=task == "prediction")
     from errcomp.readers.plain import NAMES, read_frame
     from errcomp.tables import Runs, with_runs
 

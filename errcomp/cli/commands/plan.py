@@ -129,8 +129,11 @@ def _runs(args: argparse.Namespace) -> None:
 
     check_targets(args, [args.model, args.candidates, args.targets])
     model = load_model(args.model)
-    candidates = load_kernels(args, args.candidates)
-    targets = None if args.targets is None else load_kernels(args, args.targets)
+    whole_runs = model.preparation.task == "prediction"
+    candidates, targets = (
+        None if name is None else load_kernels(args, name, whole_runs=whole_runs)
+        for name in (args.candidates, args.targets)
+    )
     found = plan_runs(model, candidates, k=args.k, targets=targets, seed=args.seed)
     emit(args, found, found.view(), inputs=[args.model, args.candidates, args.targets])
 

@@ -60,7 +60,8 @@ def run(args: argparse.Namespace) -> None:
 
     check_targets(args, [args.table, args.model])
     model = load_model(args.model)
-    kernels = load_kernels(args, args.table)
+    whole_runs = model.preparation.task == "prediction"
+    kernels = load_kernels(args, args.table, whole_runs=whole_runs)
     unused: dict[str, str] = {}
     if "run" not in parse_where(args.where):
         # A run asked for by name is not left out: the error says what it lacks.

@@ -264,6 +264,40 @@ class Output(Content):
         return Kernels(_of_table(rows), source=self.name)
 
     @property
+    def predicted_runs(self) -> Kernels:
+        """Rows with a prediction, each as a run that was predicted as a whole.
+
+        A run is named by the keys that differ between rows, and by its row where these repeat.
+
+        Raises
+        ------
+        InputError
+            No row has a prediction, or the rows have several quantities, levels or units.
+
+        Examples
+        --------
+        >>> rows = [{"level": "request", "quantity": "ttft", "unit": "ms", "predicted": p,
+        ...     "measured": 2.0, "model": "bert", "request": i} for i, p in enumerate([1.5, 2.5])]
+        >>> output("sim.csv", "mysim", rows, tool="MySim").predicted_runs.runs
+        ('0', '1')
+        """
+        import polars as pl
+
+        from errcomp.tables import Kernels
+
+        rows = self.rows.filter(pl.col("predicted").is_not_null() | pl.col("status").is_not_null())
+        if not rows["predicted"].is_not_null().any():
+            raise InputError(f"{self.name}: no row has a prediction{_reason_text(self.rows)}.")
+        rows = self._of_one_unit(self._of_one_level(rows))
+        keys = [key for key in rows.columns if key not in _FIRST and rows[key].n_unique() > 1]
+        run = pl.Series("run", [f"row {i}" for i in range(1, len(rows) + 1)])
+        if keys:
+            parts = (pl.col(key).cast(pl.String).fill_null("") for key in keys)
+            named = rows.select(run=pl.concat_str(*parts, separator="/"))["run"]
+            run = run if named.is_duplicated().any() else named
+        return Kernels.of_runs(_of_table(rows).with_columns(run), source=self.name)
+
+    @property
     def runs(self) -> Runs:
         """End-to-end times of executions.
 

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
 _MOST = 2**53
 _RESERVED = ("run", "kernel", "kernel_class", "count", "predicted", "measured", "run_measured")
 _NOT_KEYS = ("count", "predicted", "measured", "run_measured", "status", "unit")
+#: For a table that looks like pairs of prediction and measurement.
+_WHOLE_RUNS = (
+    " If each row is a run that was predicted as a whole, `errcomp calibrate` corrects it with "
+    "--task prediction (in Python: Kernels.of_runs)."
+)
 #: Columns that describe the whole run, if its kernels agree.
 _RUN_KEYS = ("tool", "device", "model", "mode", "batch", "seq_len", "variant", "version", "date")
 
@@ -167,7 +172,8 @@ class Kernels(Table):
         frame = without_units(frame, ("predicted", "measured", "run_measured"), unit)
         origin = self._origin(frame, source, line_offset)
         insist(frame, origin, "predicted", "measured")
-        insist(frame, origin, "kernel", "kernel_class")
+        pairs = {"predicted", "measured"} <= set(frame.columns)
+        insist(frame, origin, "kernel", "kernel_class", hint=_WHOLE_RUNS if pairs else "")
         ok = succeeded(frame, origin, "kernels", FAILED)
         self.source, self.subject, self.selection = source, None, {}
         self.unit = one_unit(frame, unit, ok, origin)
@@ -184,6 +190,66 @@ class Kernels(Table):
         self._fail(table.take(~ok), origin.rows[~ok])
         self._read_names()
         self._check_run_measured(origin.of(ok))
+
+    @classmethod
+    def of_runs(
+        cls,
+        data: Any,
+        *,
+        columns: Mapping[str, str] | None = None,
+        unit: str | None = None,
+        source: str = "",
+        line_offset: int | None = None,
+    ) -> Self:
+        """Make a table in which each row is a run that was predicted as a whole.
+
+        The prediction of a run is that of its only kernel, ``"run"``, and the measurement is the
+        end-to-end time of the run. Other columns are keys, as elsewhere.
+
+        Parameters
+        ----------
+        data : dataframe or mapping of columns
+            With ``predicted``; ``measured`` may be missing, in some rows or as a whole. Without a
+            column ``run``, a run has the name of its row.
+        columns, unit, source, line_offset
+            As for the class.
+
+        Raises
+        ------
+        InputError
+            Two rows have the same run, the table has kernels or a column ``run_measured``, or as
+            for the class.
+
+        Examples
+        --------
+        >>> pairs = {"predicted": [1.0, 2.0], "measured": [1.1, 2.5], "model": ["a", "b"]}
+        >>> kernels = Kernels.of_runs(pairs, unit="s")
+        >>> kernels.runs, kernels.kernel.tolist(), kernels.run_measured.tolist()
+        (('row 1', 'row 2'), ['run', 'run'], [1.1, 2.5])
+        """
+        import narwhals as nw
+
+        frame = to_eager(data)
+        known = [name for name in ("predicted", "measured") if name in frame.columns]
+        frame = rename(frame, columns or {}, source, known)
+        origin = Origin.of_table(source, len(frame), line_offset)
+        insist(frame, origin, "predicted")
+        for name in ("kernel", "kernel_class", "run_measured"):
+            if name in frame.columns:
+                raise InputError(
+                    f"{origin.prefix}this table has a column {name}, so its rows are kernels of "
+                    "runs. Read it as a table of kernels, or remove the column."
+                )
+        names = [f"{origin.word} {row}" for row in origin.rows.tolist()]
+        if "run" in frame.columns:
+            names = texts(frame, "run", np.ones(len(frame), dtype=bool), origin).tolist()
+            _refuse_repeated(names, origin)
+        make = nw.get_native_namespace(frame)
+        new = {"run": names, "kernel": ["run"] * len(frame)}
+        frame = frame.with_columns(nw.new_series(n, v, backend=make) for n, v in new.items())
+        if "measured" in frame.columns:
+            frame = frame.rename({"measured": "run_measured"})
+        return cls(frame.to_native(), unit=unit, source=source, line_offset=line_offset)
 
     def _origin(self, frame: nw.DataFrame[Any], source: str, line_offset: int | None) -> Origin:
         return Origin.of_table(source, len(frame), line_offset)
@@ -401,16 +467,29 @@ def _runs_of_tools(columns: Mapping[str, NDArray[Any]]) -> list[tuple[str, ...]]
     return list(zip(*(map(str, columns[name]) for name in names), strict=True))
 
 
+def _refuse_repeated(names: list[str], origin: Origin) -> None:
+    """Refuse two rows with the same run, where each row is a run."""
+    first = dict(zip(reversed(names), reversed(range(len(names))), strict=True))
+    again = next((i for i, name in enumerate(names) if first[name] != i), None)
+    if again is not None:
+        name = names[again]
+        same = np.asarray([other == name for other in names])
+        raise InputError(
+            f"{origin.prefix}each row is a run of its own, but run {name!r} is in "
+            f"{origin.name(same)}. Give each run its own name, or remove the column run."
+        )
+
+
 # Columns of kernels and runs, checked and turned into arrays of all rows.
 
 
-def insist(frame: nw.DataFrame[Any], origin: Origin, *names: str) -> None:
-    """Raise InputError unless one of these columns exists."""
+def insist(frame: nw.DataFrame[Any], origin: Origin, *names: str, hint: str = "") -> None:
+    """Raise InputError unless one of these columns exists; `hint` follows the message."""
     if not set(names) & set(frame.columns):
-        hint = offer("Columns found", frame.columns, wanted=names[0])
+        found = offer("Columns found", frame.columns, wanted=names[0])
         raise InputError(
-            f"{origin.prefix}missing column {' or '.join(names)}. {hint}. Name your columns with "
-            "columns={...}."
+            f"{origin.prefix}missing column {' or '.join(names)}. {found}. Name your columns with "
+            f"columns={{...}}.{hint}"
         )
 
 

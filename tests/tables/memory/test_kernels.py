@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import time
 from typing import Any
 
 import numpy as np
 import polars as pl
+import pyarrow
 import pytest
 
 import errcomp
@@ -445,3 +447,48 @@ def test_a_million_kernels_take_seconds() -> None:
     assert time.process_time() - start < 10
     expected = (data["count"] * data["predicted"]).reshape(1000, 1000).sum(axis=1)
     np.testing.assert_allclose(totals.predicted, expected, rtol=1e-12)
+
+
+PAIRS: dict[str, Any] = {
+    "predicted": [1.0, 2.0, 3.0],
+    "measured": [1.5, None, 2.5],
+    "model": ["a", "b", "b"],
+}
+
+
+@pytest.mark.parametrize("frame", [dict, pl.DataFrame, pyarrow.table])
+def test_each_row_can_be_a_run(frame: Any) -> None:
+    kernels = Kernels.of_runs(frame(PAIRS), unit="ms", source="p.csv", line_offset=2)
+    assert kernels.runs == ("line 2", "line 3", "line 4")
+    assert kernels.totals().predicted.tolist() == [1.0, 2.0, 3.0]
+    np.testing.assert_array_equal(kernels.run_measured, [1.5, np.nan, 2.5])
+    assert np.isnan(kernels.measured).all()
+    assert (kernels.unit, kernels.column("model").tolist()) == ("ms", ["a", "b", "b"])
+
+
+def test_runs_that_are_rows_have_their_own_names_and_columns() -> None:
+    given = {"sim": [1.0, 2.0], "hw": [1.5, 2.5], "run": ["x", "y"]}
+    columns = {"predicted": "sim", "measured": "hw"}
+    kernels = Kernels.of_runs(given, columns=columns, unit="ms")
+    assert (kernels.runs, kernels.run_measured.tolist()) == (("x", "y"), [1.5, 2.5])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"run": ["x", "y", "x"]}, "each row is a run of its own, but run 'x' is in rows 1, 3"),
+        ({"kernel": ["x", "y", "z"]}, "has a column kernel, so its rows are kernels of runs"),
+        ({"kernel_class": ["x", "y", "z"]}, "has a column kernel_class, so its rows are kernels"),
+        ({"run_measured": [1.0, 2.0, 3.0]}, "has a column run_measured, so its rows are kernels"),
+        ({"predicted": [1.0, -2.0, 3.0]}, "predicted must be finite and ≥ 0, got -2.0 in row 2"),
+        ({"measured": [1.0, 0.0, 3.0]}, "must be finite and positive, got 0.0 in row 2"),
+    ],
+)
+def test_rows_that_are_no_runs_are_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=f"^p.csv: .*{re.escape(message)}"):
+        Kernels.of_runs({**PAIRS, **change}, source="p.csv")
+
+
+def test_rows_that_are_runs_need_a_prediction() -> None:
+    with pytest.raises(InputError, match="missing column predicted. Columns found: measured"):
+        Kernels.of_runs({"measured": [1.0]})
