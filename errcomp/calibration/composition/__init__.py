@@ -33,6 +33,7 @@ from errcomp.calibration.fitted import (
     widened,
 )
 from errcomp.calibration.modelfile import fingerprint
+from errcomp.calibration.plausibility import doubts_of
 from errcomp.calibration.predictions import Predictions
 from errcomp.calibration.preparing import Preparation, usable_runs
 from errcomp.calibration.transfer.held_out import HeldOut, Left, calibrated
@@ -168,12 +169,12 @@ class Composition(Parameters):
                 self.members_[name] = fit_member(name, design, seed=self.seed, n_jobs=self.n_jobs)
                 members[name] = self.members_[name].portable_
             steps.step()
-        self.left_out_ = {
-            regime: _left_out(fits, runs, sound, fitted, parts, steps)
-            for regime, parts in folds.items()
-        }
+        self.left_out_, doubts = {}, {}
+        for regime, parts in folds.items():
+            found = _left_out(fits, runs, sound, fitted, parts, steps)
+            self.left_out_[regime], doubts[regime] = found
         weights = self._weights(fits, runs, sound) if STACK.name in names else {}
-        bands, held_out = self._bands(fits, runs, sound, names, weights)
+        bands, held_out = self._bands(fits, runs, sound, names, weights, doubts)
         self.model_ = CompositionModel(
             preparation=preparation,
             members=members,
@@ -330,6 +331,7 @@ class Composition(Parameters):
         sound: Mask,
         names: Sequence[str],
         weights: Mapping[Regime, Mapping[str, float]],
+        doubts: Mapping[Regime, Floats],
     ) -> tuple[dict[tuple[str, Regime], Any], HeldOut]:
         """Calibrate the bands of each estimator on the held-out runs, for each regime.
 
@@ -345,7 +347,8 @@ class Composition(Parameters):
                 members = {name: each[name] for name in weights[regime]}
                 each = {**each, STACK.name: combined(members, weights[regime])}
             for name in names:
-                band, left = calibrated(each[name], truth, fits.labels(key, runs), category)
+                groups = fits.labels(key, runs)
+                band, left = calibrated(each[name], truth, doubts[regime], groups, category)
                 errors[name, regime] = left.at(np.argsort(~sound[runs], kind="stable"))
                 if band is not None:
                     bands[name, regime] = band
@@ -364,11 +367,13 @@ def _left_out(
     names: Sequence[str],
     folds: Sequence[Mask],
     steps: Steps,
-) -> dict[str, Floats]:
+) -> tuple[dict[str, Floats], Floats]:
     """Return quantiles of the log of the time of each run, with its group held out.
 
-    The models are fitted to the `sound` ones of the other runs.
+    The models are fitted to the `sound` ones of the other runs. Also returns the doubt about the
+    kernels of the flagged ones, which widens their bands.
     """
+    doubt = np.zeros(int(runs.sum()))
     left_out = {name: np.full((int(runs.sum()), len(QUANTILES)), np.nan) for name in names}
     for held in folds:
         out = within_runs(runs, held)
@@ -382,7 +387,10 @@ def _left_out(
             quantiles = member_quantiles(member, name, outside.design)
             left_out[name][held] = total + widened(quantiles, excess)
             steps.step()
-    return left_out
+        if (out & ~sound).any():
+            found, _ = doubts_of(fits.at(out), preparation.state)
+            doubt[held] = np.where(sound[out], 0.0, found)
+    return left_out, doubt
 
 
 def fewest_runs(fitted: Iterable[str]) -> int:

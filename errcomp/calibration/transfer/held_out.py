@@ -24,7 +24,7 @@ class Left:
     Attributes
     ----------
     error : ndarray, shape (n,)
-        Log of measured over predicted time.
+        Log of measured over predicted time, less the doubt about the kernels.
     below, above : ndarray, shape (n, levels)
         Distance (log) of the ends of the calibrated bands from the prediction.
     """
@@ -112,7 +112,7 @@ class HeldOut:
 
 
 def calibrated(
-    quantiles: Floats, truth: Floats, groups: Names, category: Names | None
+    quantiles: Floats, truth: Floats, doubt: Floats, groups: Names, category: Names | None
 ) -> tuple[GroupConformal | None, Left]:
     """Calibrate the bands of one estimator on held-out runs, and return its errors there.
 
@@ -121,6 +121,8 @@ def calibrated(
     quantiles : ndarray, shape (n, len(QUANTILES))
         Of the log of the time; NaN where a run was not held out.
     truth : ndarray, shape (n,)
+    doubt : ndarray, shape (n,)
+        By how much (ln) each end of the band of such a run is moved outwards once it is calibrated.
     groups : ndarray of str, shape (n,)
         What was held out together.
     category : ndarray of str, shape (n,), optional
@@ -138,10 +140,12 @@ def calibrated(
         return None, left
     middle, kinds = quantiles[finite, _MEDIAN], None if category is None else category[finite]
     low, high = band_ends(quantiles[finite])
+    apart = truth[finite] - middle
+    beyond = np.sign(apart) * np.maximum(np.abs(apart) - doubt[finite], 0.0)
     bands = GroupConformal(levels=LEVELS)
-    bands.fit(middle, low, high, truth[finite], groups[finite], category=kinds)
+    bands.fit(middle, low, high, middle + beyond, groups[finite], category=kinds)
     low, high = bands.apply(middle, low, high, category=kinds)
-    left.error[finite] = truth[finite] - middle
+    left.error[finite] = beyond
     left.below[finite], left.above[finite] = middle[:, None] - low, high - middle[:, None]
     return bands, left
 
