@@ -404,10 +404,17 @@ def _worst(row: EvaluationRow, result: Evaluation) -> Table:
         Column(f"Measured{of}", lambda run: run.measured, forms.number),
         Column(f"Predicted{of}", lambda run: run.predicted, forms.number),
         Column("Error", lambda run: run.predicted / run.measured - 1, forms.change),
-        Column("Notes", lambda run: result.known.get(run.run, "–")),
+        Column("Notes", lambda run: _of_run(result, run.run)),
     ]
     title = f"{row.split}: largest errors of {row.estimator}"
     return Table(title, columns, row.worst)
+
+
+def _of_run(result: Evaluation, run: str) -> str:
+    """Return what is unusual about a run, and the rule that flags it."""
+    # After the name of the rule comes the evidence, which `calibrate check` shows.
+    flag = (result.flagged or {}).get(run, "").partition(":")[0]
+    return "; ".join(filter(None, (result.known.get(run, ""), flag))) or "–"
 
 
 def _transfer(result: Evaluation) -> Table:

@@ -672,6 +672,9 @@ def test_rows_without_the_flagged_runs() -> None:
     compared = [[one.mean_ape for one in row.against] for row in found.rows]
     assert [[one.mean_ape for one in row.against] for row in again.rows] == compared
     assert "without 11 flagged runs" in str(found)
+    # The worst runs show the rule, without its evidence.
+    assert "flagged by phases" in str(found)
+    assert "flagged by phases:" not in str(found)
     others = evaluate(learnt, datasets.load("ort-cpu"), splits=["leave-model-out"])
     assert (others.flagged, others.not_flagged) == ({}, ())
     assert "flagged" not in str(others)

@@ -147,9 +147,16 @@ def test_no_phase_is_flagged_in_own_measurements() -> None:
 
 def test_what_the_artifact_of_neusight_shows() -> None:
     """The runs in which forward passes take 1.4 to 2.7 times their kernels, and no others."""
-    rows = [row for row in check_runs(load("neusight-kernels")).rows if row.rule == "phases"]
+    kernels = load("neusight-kernels")
+    rows = [row for row in check_runs(kernels).rows if row.rule == "phases"]
     assert [row.run.split("/")[0] for row in rows] == ["MI210"] * 2 + ["A100-80G"] * 5
     assert all(row.evidence.startswith("its forward phase") for row in rows)
+    phases = phases_of(kernels, Parts.of(kernels, "composition"))
+    assert phases is not None
+    times = (phases.measured / phases.kernels)[np.isin(kernels.runs, [row.run for row in rows])]
+    forward, backward = times.T
+    assert (round(forward.min(), 1), round(forward.max(), 1)) == (1.4, 2.7)
+    assert np.abs(backward - 1).max() < 0.14
 
 
 @pytest.mark.slow
