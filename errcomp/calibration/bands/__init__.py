@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -187,6 +187,9 @@ class LevelInfo:
         Whether the factor lies beyond the largest score and follows an assumed tail.
     guarantee : str
         What is guaranteed, and on which condition.
+    most : float or None
+        Largest half-width that a factor above `LARGE` makes, in the unit of the bands; None where
+        the method guarantees the level, and in files of earlier versions.
     """
 
     level: float
@@ -199,6 +202,7 @@ class LevelInfo:
     effective: float | None
     beyond: bool
     guarantee: str
+    most: float | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values for JSON.
@@ -255,12 +259,13 @@ def read_infos(what: str, value: object, levels: tuple[float, ...]) -> tuple[Lev
 
 def _read_info(what: str, value: object) -> LevelInfo:
     names = {field.name for field in fields(LevelInfo)}
-    if not isinstance(value, Mapping) or set(value) != names:
+    if not isinstance(value, Mapping) or {*value, "most"} != names:
         raise _wrong(what, value, f"a record with the keys {', '.join(sorted(names))}")
     optional = {
         name: None if value[name] is None else _number(f"{what}, {name}", value[name], 0)
         for name in ("correlation", "effective")
     }
+    most = value.get("most")
     if value["method"] not in ("group", "pooled"):
         raise _wrong(f"{what}, method", value["method"], "group or pooled")
     if not isinstance(value["beyond"], bool):
@@ -277,6 +282,7 @@ def _read_info(what: str, value: object) -> LevelInfo:
         groups_needed=_count(f"{what}, groups_needed", value["groups_needed"]),
         beyond=value["beyond"],
         guarantee=read_texts(f"{what}, guarantee", [value["guarantee"]])[0],
+        most=None if most is None else _number(f"{what}, most", most, 0),
         **optional,
     )
 
@@ -288,14 +294,24 @@ Method = Literal["auto", "group", "pooled"]
 
 # "auto" takes the guarantee where that covers at most this much too much.
 _EXCESS = 0.05
+#: A factor above this one makes no half-width larger than `_MOST` times the quantile of the errors.
+LARGE, _MOST = 5.0, 3.0
 # A perfect model would have a factor of 0, and bands of zero width.
 _SMALLEST_FACTOR = 0.01
 
 
 def calibrate(
-    scores: Floats, group: NDArray[np.int64], levels: Sequence[float], method: Method
+    scores: Floats,
+    group: NDArray[np.int64],
+    levels: Sequence[float],
+    method: Method,
+    errors: Floats | None = None,
 ) -> tuple[LevelInfo, ...]:
     """Return the factor of each level, from its column of scores.
+
+    Scores are errors over the half-width that a fit without the group gave. Where that was far too
+    narrow, the factor is large, and it would widen the band of a fit that knows better. So with the
+    absolute `errors`, a large pooled factor widens no band beyond a few times their quantile.
 
     Raises
     ------
@@ -307,7 +323,10 @@ def calibrate(
     infos = []
     for level, column in zip(levels, scores.T, strict=True):
         exact = method == "group" or (method == "auto" and groups >= _sharp_from(level))
-        infos.append((_by_group if exact else _by_pooling)(column, group, level))
+        info = (_by_group if exact else _by_pooling)(column, group, level)
+        if errors is not None and not exact:
+            info = replace(info, most=_MOST * pooled_quantile(errors, group, level).value)
+        infos.append(info)
     return tuple(infos)
 
 

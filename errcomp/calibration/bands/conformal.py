@@ -57,6 +57,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from errcomp.calibration.bands import (
+    LARGE,
     ROUNDING,
     LevelInfo,
     Method,
@@ -211,19 +212,24 @@ class GroupConformal:
             )
         index = as_groups(groups, "groups", len(middle))[1]
         scores = relative_scores(truth, middle, below, above)
-        self.info_ = calibrate(scores, index, self.levels, self.method)
+        errors = np.abs(truth - middle)
+        self.info_ = calibrate(scores, index, self.levels, self.method, errors)
         notes = level_notes(self.info_)
         self.categories_ = {}
         self._by_category = category is not None
         if category is not None:
             notes += self._fit_categories(
-                scores, index, known_names(category, "category", len(truth))
+                scores, errors, index, known_names(category, "category", len(truth))
             )
         self.notes = tuple(notes)
         return self
 
     def _fit_categories(
-        self, scores: Floats, index: NDArray[np.int64], category: NDArray[np.str_]
+        self,
+        scores: Floats,
+        errors: Floats,
+        index: NDArray[np.int64],
+        category: NDArray[np.str_],
     ) -> list[str]:
         """Give categories their own factors if all have enough runs; else name those that lack."""
         top = groups_needed(self.levels[-1])
@@ -236,7 +242,9 @@ class GroupConformal:
             inside = np.unique(index[here], return_inverse=True)[1].astype(np.int64)
             groups, n = int(inside.max()) + 1, int(here.sum())
             if groups >= needed and n >= top:
-                own[str(name)] = calibrate(scores[here], inside, self.levels, self.method)
+                own[str(name)] = calibrate(
+                    scores[here], inside, self.levels, self.method, errors[here]
+                )
             else:
                 short.append(f"{name or '(unknown)'} ({n} runs in {groups} groups)")
         if not short:
@@ -287,12 +295,15 @@ class GroupConformal:
             how = "with" if self._by_category else "without"
             raise InputError(f"fit was called {how} category. Call apply {how} category, too.")
         factors = np.tile(self.factors_, (len(middle), 1))
+        most = np.tile(_most(self.info_), (len(middle), 1))
         if category is not None:
             names = known_names(category, "category", len(middle))
             for name, info in self.categories_.items():
-                factors[names == name] = _factors(info)
-        below = np.maximum.accumulate(factors * below, axis=1)
-        above = np.maximum.accumulate(factors * above, axis=1)
+                factors[names == name], most[names == name] = _factors(info), _most(info)
+        below, above = (
+            np.maximum.accumulate(np.minimum(factors * own, np.maximum(LARGE * own, most)), axis=1)
+            for own in (below, above)
+        )
         return middle[:, None] - below, middle[:, None] + above
 
     def to_meta(self) -> dict[str, Any]:
@@ -374,6 +385,10 @@ class GroupConformal:
 
 def _factors(infos: Sequence[LevelInfo]) -> Floats:
     return np.array([info.factor for info in infos])
+
+
+def _most(infos: Sequence[LevelInfo]) -> Floats:
+    return np.array([np.inf if info.most is None else info.most for info in infos])
 
 
 # Bands as half-widths around a median, and the factor by which they miss the truth.

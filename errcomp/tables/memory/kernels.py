@@ -16,11 +16,12 @@ from errcomp.tables.columns import (
     numeric,
     one_unit,
     rename,
+    role_of,
     succeeded,
     texts,
     without_units,
 )
-from errcomp.tables.frames import to_eager
+from errcomp.tables.frames import holds_numbers, to_eager
 from errcomp.tables.memory.pairs import FAILED
 from errcomp.tables.table import OnDemand, Table, one_of
 
@@ -209,10 +210,16 @@ class Kernels(Table):
         Parameters
         ----------
         data : dataframe or mapping of columns
-            With ``predicted``; ``measured`` may be missing, in some rows or as a whole. Without a
+            With ``predicted``; ``measured`` may be missing, in some rows or as a whole. As in
+            `Pairs`, columns are recognised by names such as ``sim_cycles`` and ``gpu``. Without a
             column ``run``, a run has the name of its row.
         columns, unit, source, line_offset
             As for the class.
+
+        Warns
+        -----
+        GuessedWarning
+            Predictions and measurements were recognised by the names of their columns.
 
         Raises
         ------
@@ -230,8 +237,16 @@ class Kernels(Table):
         import narwhals as nw
 
         frame = to_eager(data)
+        columns = dict(columns or {})
+        if "predicted" not in {*frame.columns, *columns}:
+            from errcomp.tables.guessing import with_guess
+
+            columns = with_guess(columns, holds_numbers(frame), source)
+        keys = [name for name in frame.columns if name not in columns.values()]
+        roles = {role: role_of(role, keys) for role in ("device", "model")}
+        columns |= {role: name for role, name in roles.items() if name and name != role}
         known = [name for name in ("predicted", "measured") if name in frame.columns]
-        frame = rename(frame, columns or {}, source, known)
+        frame = rename(frame, columns, source, known)
         origin = Origin.of_table(source, len(frame), line_offset)
         insist(frame, origin, "predicted")
         for name in ("kernel", "kernel_class", "run_measured"):

@@ -190,6 +190,42 @@ def test_a_side_without_width_counts_as_a_twentieth_of_the_band():
     assert (lower[0, 0], upper[0, 0]) == pytest.approx((1 - 0.2, 1 + 4))
 
 
+def test_a_large_factor_widens_no_band_beyond_the_errors():
+    """The bands of a fit without one group were far too narrow; those of the whole fit are not."""
+    rng = np.random.default_rng(0)
+    groups = np.repeat(np.arange(6), 10)
+    y = rng.normal(0, 0.1, 60)
+    own = np.where(groups < 5, 0.1, 1e-6)[:, None]
+    found = GroupConformal([0.9]).fit(np.zeros(60), -own, own, y, groups)
+    info = found.info_[0]
+    assert info.factor > 1000
+    assert 0.3 < info.most < 1.5
+    own = np.array([[0.05], [1e-6], [2.0]])
+    _, high = found.apply([0.0] * 3, -own, own)
+    # The last one is five times its estimator's own.
+    np.testing.assert_allclose(high[:, 0], [info.most, info.factor * 1e-6, 10.0])
+    again = GroupConformal.from_meta(json.loads(json.dumps(found.to_meta())))
+    np.testing.assert_array_equal(again.apply([0.0] * 3, -own, own)[1], high)
+
+
+def test_a_guarantee_has_no_such_end():
+    rng = np.random.default_rng(0)
+    y, own = rng.normal(0, 1, 40), np.full((40, 1), 1e-3)
+    found = GroupConformal([0.5]).fit(np.zeros(40), -own, own, y, np.arange(40))
+    assert (found.info_[0].method, found.info_[0].most) == ("group", None)
+    _, high = found.apply([0.0], [[-1.0]], [[1.0]])
+    assert high[0, 0] == found.factors_[0] > 100
+
+
+def test_files_of_earlier_versions_have_no_such_end():
+    found = fitted()
+    meta = json.loads(json.dumps(found.to_meta()))
+    for info in meta["info"]:
+        assert info.pop("most") > 0
+    again = GroupConformal.from_meta(meta)
+    assert [info.most for info in again.info_] == [None] * len(again.info_)
+
+
 # Methods
 
 

@@ -12,7 +12,7 @@ import pyarrow
 import pytest
 
 import errcomp
-from errcomp.errors import InputError
+from errcomp.errors import GuessedWarning, InputError
 from errcomp.tables import Kernels
 
 GOOD: dict[str, Any] = {
@@ -492,3 +492,14 @@ def test_rows_that_are_no_runs_are_refused(change: dict[str, Any], message: str)
 def test_rows_that_are_runs_need_a_prediction() -> None:
     with pytest.raises(InputError, match="missing column predicted. Columns found: measured"):
         Kernels.of_runs({"measured": [1.0]})
+
+
+def test_runs_that_are_rows_are_read_like_pairs() -> None:
+    """The quick start promises these names for tables of pairs."""
+    given = {"app": ["x", "y"], "GPU": ["A", "B"], "sim_cycles": [10, 20], "hw_cycles": [11, 21]}
+    with pytest.warns(GuessedWarning, match="predicted: sim_cycles, measured: hw_cycles"):
+        kernels = Kernels.of_runs(given, unit="cycles")
+    assert (kernels.predicted.tolist(), kernels.run_measured.tolist()) == ([10, 20], [11, 21])
+    assert (kernels.device.tolist(), kernels.column("model").tolist()) == (["A", "B"], ["x", "y"])
+    named = {"predicted": [1.0], "hw": [2.0]}
+    assert Kernels.of_runs(named, columns={"measured": "hw"}).device.tolist() == [""]
