@@ -13,6 +13,7 @@ from errcomp.calibration import Composition, check_runs, load_model, save_model
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.transfer.adapting import learn
 from errcomp.calibration.transfer.held_out import Left, calibrated
+from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
 SLOW = "L4/opt/8"
@@ -68,6 +69,14 @@ def test_a_model_file_keeps_flagged_runs(runs_of: Any, tmp_path: Path) -> None:
     assert loaded.flagged is not None
     assert model.flagged is not None
     np.testing.assert_array_equal(loaded.flagged.x, model.flagged.x)
+
+
+def test_a_flagged_run_of_the_fit_is_not_adapted_with(runs_of: Any) -> None:
+    """Alone it might not be flagged again."""
+    runs = disturbed(runs_of())
+    model = Composition(estimators=()).fit(runs).model_
+    with pytest.raises(InputError, match="the fit left out this run, because a rule flags it"):
+        model.adapt(runs.take(runs.run == SLOW))
 
 
 def test_flagged_runs_widen_the_bands_of_an_adaptation() -> None:

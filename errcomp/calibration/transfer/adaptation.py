@@ -220,6 +220,8 @@ def _reasons(model: CompositionModel, design: Design, flagged: dict[str, str]) -
             reasons.append("no device is given")
         elif _seen(model.training, design, i):
             reasons.append("the model was fitted to this run")
+        elif model.flagged is not None and _seen(model.flagged, design, i):
+            reasons.append("the fit left out this run, because a rule flags it")
         elif earlier is not None and (_same(earlier.x, design.x[i]).any() or run in earlier.run):
             reasons.append("the model was already adapted with this run")
         else:
