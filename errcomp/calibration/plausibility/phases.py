@@ -98,7 +98,7 @@ def _times(kernels: Kernels) -> Floats:
 
 
 def _time(value: Any) -> float:
-    """Return a time; NaN if it is missing, 0 if it is none."""
+    """Return a time; NaN if it is missing, 0 if it is not a time above 0."""
     if value is None or value == "":
         return np.nan
     try:
