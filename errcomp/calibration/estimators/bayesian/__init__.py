@@ -15,7 +15,13 @@ _FEATURES = {
     "prediction": ("training", "total_ms", "kernel_correction"),
 }
 #: Inside a cross-validation.
-_QUICK: dict[str, Any] = {"draws": 300, "tune": 400, "chains": 2, "check": "ignore"}
+_QUICK: dict[str, Any] = {
+    "draws": 300,
+    "tune": 400,
+    "chains": 2,
+    "target_accept": 0.9,
+    "check": "ignore",
+}
 
 
 def _features(task: Task) -> tuple[str, ...]:

@@ -166,11 +166,11 @@ class BayesianResidual(Predicting, RegressorMixin, BaseEstimator):  # type: igno
         launch: Sequence[int | str] = (),
         offset: int | str | None = None,
         varying: Sequence[int | str] = (),
-        draws: int = 3000,
+        draws: int = 2000,
         tune: int = 1000,
         chains: int = 4,
         n_jobs: int | None = 2,
-        target_accept: float = 0.9,
+        target_accept: float = 0.95,
         seed: int = 0,
         check: Check = "raise",
     ) -> None:
