@@ -95,7 +95,7 @@ def list() -> tuple[DatasetInfo, ...]:  # noqa: A001 - read as `datasets.list()`
     Examples
     --------
     >>> [(dataset.name, dataset.rows) for dataset in list()][:2]
-    [('neusight', 386), ('neusight-kernels', 3197)]
+    [('neusight', 386), ('neusight-kernels', 3853)]
     """
     return tuple(info(name) for name in names())
 

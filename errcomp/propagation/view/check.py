@@ -62,7 +62,7 @@ def report_validation(
     >>> kernels = ec.datasets.load("neusight-kernels")
     >>> report = report_validation(ec.propagation.validate(kernels, correlation="independent"))
     >>> print(report.verdict)
-    Too narrow: the 90 % band under "independent" contains 26 % [11, 48] of 87 totals.
+    Too narrow: the 90 % band under "independent" contains 28 % [12, 49] of 87 totals.
     """
     relied = result.rows[0].assumption
     rows = sorted((row for row in result.rows if row.assumption == relied), key=_order)
