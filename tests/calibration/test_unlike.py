@@ -12,7 +12,7 @@ from errcomp.calibration.design import Design
 from errcomp.calibration.estimators import columns_of
 from errcomp.calibration.features import design
 from errcomp.calibration.fitted import Training
-from errcomp.calibration.fitted.unlike import unlike_the_fit, warnings_of
+from errcomp.calibration.fitted.unlike import other_times, unlike_the_fit, warnings_of
 from errcomp.calibration.preparing import Prepared
 
 LINEAR = columns_of("linear", "composition")
@@ -115,3 +115,26 @@ def test_nothing_to_compare_is_no_alarm(seen: Design) -> None:
     same = seen.take(np.arange(len(seen)))
     same.x[:] = 1.0
     assert unlike_the_fit(new, Training.of(same), yes, LINEAR) == ()
+
+
+@pytest.mark.parametrize(
+    ("moved", "words"),
+    [
+        (0.0, []),
+        (2.0, []),
+        (5.0, ["at least 1,000 times longer"]),
+        (-5.0, ["at least 1,000 times shorter"]),
+    ],
+)
+def test_runs_in_another_unit_are_suspected(seen: Design, moved: float, words: list[str]) -> None:
+    """The fit has runs over two decades, so that 5 decades away leaves 3 between them."""
+    x, at = seen.x.copy(), seen.names.index("total_ms")
+    x[:, at] = np.linspace(1.0, 3.0, len(x))
+    training = Training.of(replace(seen, x=x))
+    new = x.copy()
+    new[:, at] += moved
+    said = other_times(replace(seen, x=new), training)
+    assert len(said) == len(words)
+    for text, part in zip(said, words, strict=True):
+        assert part in text
+        assert text.endswith("than in any run of the fit: check the unit")

@@ -106,3 +106,18 @@ def test_output_of_a_tool_needs_no_table(run: Run, tmp_path: Path) -> None:
     assert rows[0]["mean_ape"] == pytest.approx(1 - 1 / 1.1, rel=1e-6)
     both = run("calibrate", "evaluate", path, *TASK, *FAST)
     assert (both.code, "has several quantities" in both.err) == (2, True)
+
+
+def test_columns_are_named_as_elsewhere(run: Run, tmp_path: Path) -> None:
+    """Rows that are runs, and rows that are kernels."""
+    path = tmp_path / "named.csv"
+    columns = ("run", "device", "model", "unit", "predicted", "measured")
+    path.write_text(text(*columns).replace("predicted,measured", "tool,board"), encoding="utf-8")
+    named = ("--predicted", "tool", "--measured", "board")
+    done = run("calibrate", "evaluate", path, *TASK, *FAST, *named, "--json")
+    assert json.loads(done.out)["rows"][0]["n"] == 16
+    kernels = text("run", "device", "model", "unit", "kernel", "measured", "predicted")
+    kernels = kernels.replace("measured,predicted", "run_measured,tool")
+    path.write_text(kernels, encoding="utf-8")
+    done = run("calibrate", "evaluate", path, *TASK, *FAST, "--predicted", "tool", "--json")
+    assert json.loads(done.out)["rows"][0]["n"] == 16
