@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from errcomp.calibration import Composition, check_runs, load_model, save_model
+from errcomp.calibration import (
+    Composition,
+    check_runs,
+    evaluate_composition,
+    load_model,
+    save_model,
+)
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.transfer.adapting import learn
 from errcomp.calibration.transfer.held_out import Left, calibrated
@@ -98,6 +104,19 @@ def test_flagged_runs_can_be_kept(runs_of: Any) -> None:
     assert fitted.unused_ == {}
     assert len(fitted.model_.training) == 40
     assert fitted.get_params()["keep_flagged"] is True
+
+
+def test_an_evaluation_leaves_flagged_runs_out_of_its_fits(runs_of: Any) -> None:
+    runs = disturbed(runs_of(), factor=20.0)
+    plain, without, kept = (
+        evaluate_composition(runs, splits=["leave-model-out"], estimators=(), **options)
+        for options in ({}, {"keep_flagged": False}, {"keep_flagged": True})
+    )
+    found, same, other = (
+        each.row("leave-model-out", "linear").figures["mean_ape"].value
+        for each in (plain, without, kept)
+    )
+    assert found == same != other
 
 
 def test_too_few_runs_are_all_kept(runs_of: Any) -> None:

@@ -502,3 +502,11 @@ def test_runs_that_are_rows_are_read_like_pairs() -> None:
     assert (kernels.device.tolist(), kernels.column("model").tolist()) == (["A", "B"], ["x", "y"])
     named = {"predicted": [1.0], "hw": [2.0]}
     assert Kernels.of_runs(named, columns={"measured": "hw"}).device.tolist() == [""]
+
+
+@pytest.mark.parametrize("pairs", [True, False])
+def test_only_pairs_are_sent_to_the_correction_of_runs(pairs: bool) -> None:
+    given = {"predicted": [1.0], **({"measured": [1.0]} if pairs else {})}
+    with pytest.raises(InputError, match="missing column kernel or kernel_class") as raised:
+        Kernels(given)
+    assert ("Kernels.of_runs" in str(raised.value)) is pairs
