@@ -174,7 +174,7 @@ def test_bands_after_k_runs_cover_and_are_not_wide(
     """
     rng = np.random.default_rng(11)
     covered, width, plain, error, before = [], [], [], [], []
-    for _ in range(60):
+    for _ in range(40):
         z, errors, name = devices(rng, 9, shift, noise)
         known = name != "gpu008"
         one, factor = factors_of(z[known], errors[known], name[known], k, 0.9)
