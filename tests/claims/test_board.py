@@ -141,6 +141,9 @@ def test_tables_show_each_level_and_quantity(run: Any, tmp_path: Path) -> None:
     assert (ran.json["sources"], ran.json["left_out"]) == (2, [])
     out = run("claims", "board", path, "neusight").out
     assert "20 of 40  25.00 %" in out
+    commands = out.partition("Sources")[2].splitlines()
+    numbers = dict.fromkeys(line.split()[0] for line in commands if line.startswith("["))
+    assert list(numbers) == ["[1]", "[2]"]
     assert "0 of 8 models  less accurate" in out
     assert out.count("A MAPE without an interval: the command of its source says why.") == 2
     assert "Rows of different sources are about different cases" not in out  # levels differ

@@ -56,6 +56,13 @@ def test_quantile_and_distribution_function_are_inverse(of, tails):
         assert found.cdf(found.quantile(level)) == pytest.approx(level)
 
 
+def test_the_method_names_the_tails():
+    of = moments()
+    student, seen = (FromMoments(of, tails).method for tails in (Tails(4.0, 20.0), SEEN))
+    assert student == f"{of.method}; Student t tails with 3.3 df"
+    assert seen.startswith(f"{of.method}; tails from observed errors of totals, mixed with Student")
+
+
 @pytest.mark.parametrize("of", LAWS[3:], ids=lambda m: m.law)
 def test_also_with_tails_of_the_kernels(of):
     found = FromMoments(of)
