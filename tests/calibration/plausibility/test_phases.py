@@ -138,11 +138,16 @@ def test_two_times_of_one_phase_are_refused() -> None:
         check_runs(Kernels(columns, unit="ms"))
 
 
-def test_no_phase_is_flagged_in_own_measurements() -> None:
-    """Two GPUs measured under control: every flag would be false."""
-    found = check_runs(load("torch-cuda"))
+@pytest.mark.parametrize(("name", "runs"), [("torch-cpu", 48), ("torch-cuda", 72)])
+def test_no_phase_is_flagged_in_own_measurements(name: Any, runs: int) -> None:
+    """Two GPUs and a CPU measured under control: every flag would be false."""
+    kernels = load(name)
+    found = check_runs(kernels)
     assert [row for row in found.rows if row.rule == "phases"] == []
     assert "phases" not in {one.rule for one in found.not_checked}
+    phases = phases_of(kernels, Parts.of(kernels, "composition"))
+    assert phases is not None
+    assert (np.isfinite(phases.excess()).sum(axis=1) > 1).sum() == runs
 
 
 def test_what_the_artifact_of_neusight_shows() -> None:
