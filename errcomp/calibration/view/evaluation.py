@@ -87,7 +87,7 @@ def evaluation_view(result: Evaluation) -> Report:
         title=f"Held-out evaluation: {result.task} of {result.source or 'the table'}",
         line=_line(result),
         verdicts=[
-            _verdict([row for row in result.rows if row.split == split])
+            _verdict([row for row in result.rows if row.split == split], result.task)
             for split in dict.fromkeys(row.split for row in result.rows)
         ],
         figures=[
@@ -159,16 +159,21 @@ def _intervals(result: Evaluation) -> list[tuple[str, str]]:
     ]  # fmt: skip
 
 
-def _verdict(rows: list[EvaluationRow]) -> Verdict:
+#: What `sum` is, and the advice where nothing is better, by task.
+_PLAIN = {"composition": "the sum of kernels", "prediction": "the uncorrected predictions"}
+_ADVICE = {"composition": "Add the kernels up", "prediction": "Use the predictions as they are"}
+
+
+def _verdict(rows: list[EvaluationRow], task: str) -> Verdict:
     best = best_of(rows)
     error = best.figures["mean_ape"].format()
     text = f"— {best.split}: {best.estimator} has the lowest mean error, {error}"
     if best.estimator == "sum":
-        return Verdict("Add the kernels up", f"{text}.", "doubt")
+        return Verdict(_ADVICE[task], f"{text}.", "doubt")
     if best.beats_sum:
-        return Verdict("Better than the sum", f"{text}; it beats the sum of kernels.", "good")
+        return Verdict("Better than the sum", f"{text}; it beats {_PLAIN[task]}.", "good")
     return Verdict(
-        "Undecided", f"{text}, but it is not significantly better than the sum of kernels.", "doubt"
+        "Undecided", f"{text}, but it is not significantly better than {_PLAIN[task]}.", "doubt"
     )
 
 
@@ -283,7 +288,7 @@ def _split(
         f"{counted(max(row.n for row in rows), 'run')}, {how}"
     )
     notes: list[Note | str] = [
-        _conclusion(best, groups),
+        _conclusion(best, groups, result.task),
         *([_LEGEND] if legend else []),
         *(item(f"{row.estimator}: {row.verdict}.") for row in ordered if row.verdict),
         *_uncalibrated(ordered),
@@ -325,15 +330,15 @@ def _both(name: str, other: Callable[[EvaluationRow], EvaluationRow]) -> list[Co
     ]
 
 
-def _conclusion(best: EvaluationRow, groups: int) -> str:
+def _conclusion(best: EvaluationRow, groups: int, task: str) -> str:
     """Return the conclusion in a sentence."""
     if best.estimator == "sum":
-        return "Add the kernels up: no estimator has a lower mean error than this sum."
+        return f"{_ADVICE[task]}: no estimator has a lower mean error than {_PLAIN[task]}."
     sentence = f"Best: {best.estimator} has the lowest mean error"
     if best.beats_sum:
-        return f"{sentence}; it beats the sum of kernels."
+        return f"{sentence}; it beats {_PLAIN[task]}."
     few = f"{groups} {group_of(best.split)}s"
-    return f"{sentence}, but with {few} it is not significantly better than the sum of kernels."
+    return f"{sentence}, but with {few} it is not significantly better than {_PLAIN[task]}."
 
 
 def _figure(name: str) -> Column:

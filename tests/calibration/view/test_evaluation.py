@@ -104,8 +104,14 @@ def test_the_verdict_is_about_the_sum_of_kernels(found: Evaluation) -> None:
     assert {one.against for one in row.against} == {"sum"}
     assert row.beats_sum is not True
     assert better.beats_sum
-    said = [_verdict([one]).head for one in (row, better, replace(better, estimator="sum"))]
+    three = (row, better, replace(better, estimator="sum"))
+    said = [_verdict([one], "composition").head for one in three]
     assert said == ["Undecided", "Better than the sum", "Add the kernels up"]
+    said = [_verdict([one], "prediction").head for one in three]
+    assert said == ["Undecided", "Better than the sum", "Use the predictions as they are"]
+    _, good, plain = (_verdict([one], "prediction").text for one in three)
+    assert good.endswith("it beats the uncorrected predictions.")
+    assert "kernels" not in plain
 
 
 def test_bands_say_for_which_runs_they_are() -> None:

@@ -58,6 +58,8 @@ def test_an_evaluation_compares_with_the_predictions_themselves(run: Run, pairs:
     }
     assert errors["sum"] == pytest.approx(0.134, abs=0.01)
     assert errors["device"] < 0.02
+    words = " ".join(run("calibrate", "evaluate", pairs, *TASK, *FAST).out.split())
+    assert "not significantly better than the uncorrected predictions." in words
 
 
 def test_a_table_without_kernels_names_the_way(run: Run, pairs: Path) -> None:
