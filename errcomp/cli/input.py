@@ -380,8 +380,10 @@ def load_kernels(args: argparse.Namespace, name: str, *, whole_runs: bool = Fals
             for key, given in (("predicted", args.predicted), ("measured", args.measured))
             if given
         }
-        if whole_runs and (found := _predicted_runs(name, columns, args)):
-            return found
+        from errcomp.readers.rows import is_output
+
+        if whole_runs and is_output(name, columns or None) and not reader.is_artifact(name):
+            return _kernels_or_runs(name, args)
         kernels = reader.read(
             name,
             columns=columns or None,
@@ -393,20 +395,22 @@ def load_kernels(args: argparse.Namespace, name: str, *, whole_runs: bool = Fals
     return select(kernels, args.where)
 
 
-def _predicted_runs(name: str, columns: dict[str, str], args: argparse.Namespace) -> Kernels | None:
-    """Read the output of a tool that predicts runs as a whole; None if it has times of kernels."""
-    from errcomp.readers.kernels import is_artifact
-    from errcomp.readers.rows import is_output
-
-    if args.unit or args.tool or not is_output(name, columns) or is_artifact(name):
-        return None
+def _kernels_or_runs(name: str, args: argparse.Namespace) -> Kernels:
+    """Read the output of a tool: its kernels, or else the runs that it predicts as a whole."""
     from errcomp.readers.core.ingest import ingest
 
+    if args.unit:
+        raise InputError(f"{name} is the output of a tool, so its unit is known. Leave out --unit.")
     content = ingest(name)
     if content.tables or (content.rows["level"] == "kernel").any():
-        return None
-    # Level and quantity are chosen before the rows become one table.
-    return content.of(**parse_where(args.where)).predicted_runs
+        kernels = content.kernels.of_tool(args.tool)
+        tell_notes(name)
+        return select(kernels, args.where)
+    # Level and quantity are chosen before the rows become one table, whose runs then have names.
+    where = parse_where(args.where)
+    runs = where.pop("run", None)
+    found = content.of(**where).predicted_runs.of_tool(args.tool)
+    return found if runs is None else found.where({"run": runs})
 
 
 def read_history(args: argparse.Namespace, name: str) -> History:

@@ -388,7 +388,7 @@ def _left_out(
             left_out[name][held] = total + widened(quantiles, excess)
             steps.step()
         if (out & ~sound).any():
-            found, _ = doubts_of(fits.at(out), preparation.state)
+            found, _ = doubts_of(fits.at(out), preparation.state, outside.design)
             doubt[held] = np.where(sound[out], 0.0, found)
     return left_out, doubt
 

@@ -298,7 +298,7 @@ class CompositionModel(Shown):
             moved = adapted.move(chosen, design.x[here], self.training)
             raw[here], low[here], high[here] = moved.applied(raw[here], low[here], high[here])
             calibrated[here] &= moved.calibrated
-        doubt, flags = doubts_of(given, self.preparation.state)
+        doubt, flags = doubts_of(given, self.preparation.state, design)
         low, high = low - doubt[:, None], high + doubt[:, None]
         stretched = between_levels(low, high, raw)
         total = design.total[:, None]

@@ -9,7 +9,7 @@ kernels, so a run is not flagged because a model is wrong about it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -362,8 +362,10 @@ def _seen(kernels: Kernels, task: Task, state: FeatureState | None) -> Seen:
     return Seen(timed, known, Parts.of(timed, task), design(timed, task=task, state=known))
 
 
-def _flags(seen: Seen, not_checked: list[NotChecked]) -> Iterator[tuple[Rule, Hit]]:
-    for rule in RULES:
+def _flags(
+    seen: Seen, not_checked: list[NotChecked], rules: Sequence[Rule] = RULES
+) -> Iterator[tuple[Rule, Hit]]:
+    for rule in rules:
         try:
             for hit in rule.find(seen):
                 yield rule, hit
@@ -395,7 +397,7 @@ def flagged_of(
     return firm, [one for one in named if one.run not in firm]
 
 
-def doubts_of(kernels: Kernels, state: FeatureState) -> tuple[Floats, Names]:
+def doubts_of(kernels: Kernels, state: FeatureState, runs: Design) -> tuple[Floats, Names]:
     """Return how far the kernels of each run may be wrong (ln), and the firm evidence; 0 and "".
 
     Only rules on kernels alone count: the run need not have been measured.
@@ -406,16 +408,12 @@ def doubts_of(kernels: Kernels, state: FeatureState) -> tuple[Floats, Names]:
         Of runs whose kernels all have the time of the task.
     state : FeatureState
         From the runs of the fit.
+    runs : Design
+        Of these kernels, with this state.
     """
-    seen = Seen(
-        kernels,
-        state,
-        Parts.of(kernels, state.task),
-        design(kernels, task=state.task, state=state),
-    )
-    doubt, why = np.zeros(len(seen.design)), np.full(len(seen.design), "", dtype=object)
-    for rule, hit in _flags(seen, []):
-        if rule.firm and rule.kernels_only:
-            doubt[hit.run] = max(doubt[hit.run], hit.doubt)
-            why[hit.run] = why[hit.run] or f"flagged by {rule.name}: {hit.evidence}"
+    seen = Seen(kernels, state, Parts.of(kernels, state.task), runs)
+    doubt, why = np.zeros(len(runs)), np.full(len(runs), "", dtype=object)
+    for rule, hit in _flags(seen, [], [rule for rule in RULES if rule.firm and rule.kernels_only]):
+        doubt[hit.run] = max(doubt[hit.run], hit.doubt)
+        why[hit.run] = why[hit.run] or f"flagged by {rule.name}: {hit.evidence}"
     return doubt, why

@@ -238,13 +238,15 @@ class Kernels(Table):
 
         frame = to_eager(data)
         columns = dict(columns or {})
-        if "predicted" not in {*frame.columns, *columns}:
+        if not {"predicted", "measured"} <= {*frame.columns, *columns}:
             from errcomp.tables.guessing import with_guess
 
             columns = with_guess(columns, holds_numbers(frame), source)
         keys = [name for name in frame.columns if name not in columns.values()]
-        roles = {role: role_of(role, keys) for role in ("device", "model")}
-        columns |= {role: name for role, name in roles.items() if name and name != role}
+        for role in ("device", "model"):
+            name = role_of(role, keys)
+            if name not in (None, role):
+                columns.setdefault(role, name)
         known = [name for name in ("predicted", "measured") if name in frame.columns]
         frame = rename(frame, columns, source, known)
         origin = Origin.of_table(source, len(frame), line_offset)

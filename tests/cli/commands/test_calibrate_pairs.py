@@ -108,6 +108,42 @@ def test_output_of_a_tool_needs_no_table(run: Run, tmp_path: Path) -> None:
     assert rows[0]["mean_ape"] == pytest.approx(1 - 1 / 1.1, rel=1e-6)
     both = run("calibrate", "evaluate", path, *TASK, *FAST)
     assert (both.code, "has several quantities" in both.err) == (2, True)
+    model = tmp_path / "requests.errcomp"
+    one = ("--where", "quantity=ttft")
+    assert run("calibrate", "fit", path, *TASK, *FAST, *one, "-o", model).code == 0
+    every = json.loads(run("predict", path, "--model", model, *one, "--json").out)["rows"]
+    # A run is asked for by the name that the table shows.
+    asked = run("predict", path, "--model", model, *one, "--where", "run=gpt2/1", "--json")
+    (row,) = json.loads(asked.out)["rows"]
+    assert row == next(other for other in every if other["run"] == "gpt2/1")
+    named = run("predict", path, "--model", model, *one, "--tool", "LLMServingSim", "--json")
+    assert json.loads(named.out)["rows"] == every
+    other = run("predict", path, "--model", model, *one, "--tool", "Vidur")
+    assert (other.code, "LLMServingSim" in other.err) == (2, True)
+    unit = run("predict", path, "--model", model, *one, "--unit", "ms")
+    assert (unit.code, "its unit is known. Leave out --unit." in unit.err) == (2, True)
+
+
+def test_output_with_kernels_is_read_as_kernels(run: Run, tmp_path: Path) -> None:
+    """Also where the task is to correct predictions."""
+    rows = ["tool,level,quantity,unit,predicted,measured,status,reference,run,kernel,device,model"]
+    for i, device in enumerate(DEVICES):
+        for j, model in enumerate(MODELS):
+            time, run_time = (1 + i) * (1.0 + j), 2.5 * (1 + i) * (1.0 + j)
+            name = f"{device}-{model}"
+            for kernel in ("gemm", "soft"):
+                times = f"{time},{1.1 * time}"
+                rows.append(f"MySim,kernel,time,ms,{times},,x,{name},{kernel},{device},{model}")
+            rows.append(f"MySim,model,time,ms,,{run_time},,x,{name},,{device},{model}")
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    done = run("calibrate", "evaluate", path, *TASK, *FAST, "--json")
+    (found,) = [
+        row
+        for row in json.loads(done.out)["rows"]
+        if (row["split"], row["estimator"], row["runs_judged"]) == ("leave-model-out", "sum", "all")
+    ]
+    assert (found["n"], found["mean_ape"]) == (16, pytest.approx(0.2))
 
 
 def test_columns_are_named_as_elsewhere(run: Run, tmp_path: Path) -> None:

@@ -510,3 +510,18 @@ def test_only_pairs_are_sent_to_the_correction_of_runs(pairs: bool) -> None:
     with pytest.raises(InputError, match="missing column kernel or kernel_class") as raised:
         Kernels(given)
     assert ("Kernels.of_runs" in str(raised.value)) is pairs
+
+
+def test_a_named_device_is_not_guessed_over() -> None:
+    given = {"predicted": [1.0], "measured": [2.0], "board": ["B1"], "chip": ["C1"], "app": ["x"]}
+    kernels = Kernels.of_runs(given, columns={"device": "board"})
+    assert (kernels.device.tolist(), kernels.column("model").tolist()) == (["B1"], ["x"])
+    assert kernels.column("chip").tolist() == ["C1"]
+
+
+def test_a_measurement_is_recognised_beside_a_named_prediction() -> None:
+    with pytest.warns(GuessedWarning, match="measured: hw_time"):
+        kernels = Kernels.of_runs({"mine": [1.0], "hw_time": [2.0]}, columns={"predicted": "mine"})
+    assert kernels.run_measured.tolist() == [2.0]
+    alone = Kernels.of_runs({"predicted": [1.0], "batch": [2]})
+    assert np.isnan(alone.run_measured).all()
