@@ -40,11 +40,16 @@ class KernelNames(NamedTuple):
         return KernelNames(*(names[index] for names in self))
 
 
-def names_of(kernels: Kernels, family: str | None) -> KernelNames:
-    """Name each kernel by its class and mode, its device, the device's family, and itself."""
+def names_of(kernels: Kernels, family: str | None, *, phases: bool = True) -> KernelNames:
+    """Name each kernel by class, mode and phase, by device, by the device's family, and itself.
+
+    `phases` says whether the class includes the phase, where the table has one.
+    """
     blank = np.full(kernels.n, "", dtype=object)
     mode, shape = (_plain(kernels, name) for name in ("mode", "shape"))
     kind = _join(kernels.kernel_class, mode)
+    if phases and "phase" in kernels.keys:
+        kind = _join(kind, _plain(kernels, "phase"))
     name = kernels.kernel
     # In a table without names the name is class/row, which has no meaning in another table.
     if kernels.n and name[0] == f"{kernels.kernel_class[0]}/{kernels.rows[0]}":
@@ -114,6 +119,11 @@ class Part:
     times: Floats
     repeated: float
     pooled: Pooled
+
+    @property
+    def phases(self) -> bool:
+        """Whether the classes are those of one phase each."""
+        return any(name.count(_BETWEEN) > 1 for name in self.kind.tolist())
 
     @classmethod
     def fit(

@@ -20,7 +20,7 @@ __all__ = ["KernelRows"]
 BUCKET = 0.02
 #: Columns that identify a kernel, and the weight of a correction.
 _KEYS = (
-    *("run", "kernel", "kernel_class", "device", "mode", "shape", "tool"),
+    *("run", "kernel", "kernel_class", "device", "mode", "phase", "shape", "tool"),
     *("predicted", "count", "unit"),
 )
 _NAMES = ("run", "kernel", "kernel_class", "count")
@@ -29,9 +29,9 @@ _NAMES = ("run", "kernel", "kernel_class", "count")
 class KernelRows(EngineRows):
     """Kernels in an engine, for `errcomp.calibration.KernelCorrection`.
 
-    Measurements of one kernel (run, class, name, device, mode, shape, predicted time and count)
-    within 2 % of each other are combined inside the engine: their number, and mean and scatter of
-    their logarithms. Of the results,
+    Measurements of one kernel (run, class, name, device, mode, phase, shape, predicted time and
+    count) within 2 % of each other are combined inside the engine: their number, and mean and
+    scatter of their logarithms. Of the results,
 
     * exact are the numbers of kernels and of dropped kernels, sizes, weights, means and scatter;
       everything is exact if measurements of a kernel in a run are either equal or over 2 % apart.

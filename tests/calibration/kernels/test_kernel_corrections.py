@@ -198,6 +198,33 @@ def test_modes_are_classes_of_their_own() -> None:
     assert found.factor[1] / found.factor[0] == pytest.approx(2, rel=0.05)
 
 
+def test_phases_are_classes_of_their_own() -> None:
+    data = made()
+    n = len(data["run"])
+    both = {name: [*values, *values] for name, values in data.items()}
+    both["phase"] = ["forward"] * n + ["backward"] * n
+    both["measured"][n:] = [1.5 * measured for measured in data["measured"]]
+    new = asked(
+        run=["n"] * 3,
+        kernel=["new"] * 3,
+        kernel_class=["BMM"] * 3,
+        device=["H100"] * 3,
+        predicted=[1.0] * 3,
+        phase=["forward", "backward", None],
+    )
+    corrected = KernelCorrection().fit(Kernels(both)).apply(new)
+    assert corrected.level.tolist() == ["class", "class", "device"]
+    assert corrected.factor[1] / corrected.factor[0] == pytest.approx(1.5, rel=0.05)
+
+
+def test_a_phase_that_the_fitted_table_lacked_is_left_out(fitted: KernelCorrection) -> None:
+    plain = asked()
+    of_phases = asked(phase="forward")
+    expected, corrected = fitted.apply(plain), fitted.apply(of_phases)
+    assert corrected.level.tolist() == expected.level.tolist()
+    assert corrected.factor.tolist() == expected.factor.tolist()
+
+
 @pytest.mark.parametrize("slope", [0.02, 0.0, -0.02])
 def test_factors_follow_the_size_where_they_do_within_runs(slope: float) -> None:
     rng = np.random.default_rng(0)

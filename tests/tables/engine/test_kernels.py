@@ -27,8 +27,7 @@ Make = Callable[[str, pl.DataFrame], Any]
 
 @pytest.fixture(scope="module")
 def neusight() -> pl.DataFrame:
-    # Some operators are predicted to take as long backwards as forwards: groups of two kernels.
-    return pl.DataFrame(datasets.load("neusight-kernels").native).filter(phase="forward")
+    return pl.DataFrame(datasets.load("neusight-kernels").native)
 
 
 @pytest.fixture(scope="module")
