@@ -204,6 +204,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("folder", type=Path, metavar="FOLDER")
     args = parser.parse_args()
+    args.folder.mkdir(parents=True, exist_ok=True)
     found = documents(args.folder)
     document = {
         "command": "python benchmarks/calibration_table.py FOLDER",

@@ -85,12 +85,12 @@ class KernelCorrection:
     -----
     Valid where new kernels are like the measured ones: same predictor, same way of measuring. In
     simulations of the model 90 % bands of single kernels cover 90 %. On the NeuSight table they
-    cover 86 % on held-out models and 88 % on held-out devices. There the median |log error| of its
-    modelled kernels falls from 0.19 to 0.09 on new models and to 0.12 on new devices. The median
-    error of a run's sum of kernels falls only from 5.9 % to 5.0 % on new models, and is *6.6 %* on
-    new devices; its mean goes from 8.0 % to 7.7 % and to *8.4 %*: the remaining error belongs to
-    runs. For the same reason 90 % bands of sums cover 80 % on new models (94 % on new devices,
-    where they are twice as wide).
+    cover 86 % on held-out models and 88 % on held-out devices. There the median absolute log error
+    of its modelled kernels falls from 0.19 to 0.09 on new models and to 0.12 on new devices. The
+    median error of a run's sum of kernels falls only from 5.9 % to 5.0 % on new models, and is
+    *6.6 %* on new devices; its mean goes from 8.0 % to 7.7 % and to *8.4 %*: the remaining error
+    belongs to runs. For the same reason 90 % bands of sums cover 80 % on new models (94 % on new
+    devices, where they are twice as wide).
 
     Misleads where errors belong to a run rather than to its kernels (a device that lowered its
     clock, a run short of memory): the class absorbs them, and the next run is corrected for an
