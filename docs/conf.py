@@ -104,6 +104,7 @@ public_modules = (
     "errcomp.halflife.forecast",
     "errcomp.halflife.gate.checking",
     "errcomp.halflife.gate",
+    "errcomp.halflife.gate.replay",
     "errcomp.halflife.store",
     "errcomp.halflife.panel",
     "errcomp.halflife.threshold",
@@ -166,7 +167,7 @@ nitpick_ignore_regex = [
     ("py:class", r"errcomp\.readers\.core\.(sheet\.Sheet|source\.Lines|registry\.Reads)"),
     (
         "py:class",
-        r"errcomp\.halflife\.(drift\.Fit|estimators\.expiry\.Fitted|gate\.shifts\.Law)",
+        r"errcomp\.halflife\.(drift\.Fit|estimators\.expiry\.Fitted|gate\.results\.Law)",
     ),
     ("py:class", r"errcomp\.propagation\.(sums\.laws\.Mixture|errors\.residuals\.Residuals)"),
     ("py:class", r"errcomp\.(tables\.sums\.(Histogram|Sum|Totals))"),

@@ -520,7 +520,7 @@ _CONCEPTS = (
     Term(
         "Look",
         "One check of a new version against a history (`errcomp halflife check`); the false alarm "
-        "rate holds for all looks together.",
+        "rate holds for the first 1,000 looks together.",
         TIME,
         HALF_LIFE,
         r"\blook \d|\blooks\b",

@@ -175,11 +175,16 @@ def test_damage_ends_in_a_message_and_in_nothing_else(each: Any) -> None:
     assert [text for text in said if "-o FILE.json" not in text] == []
 
 
+#: Keys that documents of earlier versions lack.
+_LATER = {
+    "errcomp.calibration/1": {"flagged"},
+    "errcomp.half-life-check/1": {"autocorrelation"},
+}
+
+
 def test_every_key_is_needed(each: Any) -> None:
     document = each.document
-    # Documents of earlier versions lack it.
-    later = {"flagged"} if document["schema"] == "errcomp.calibration/1" else set()
-    for name in document.keys() - later:
+    for name in document.keys() - _LATER.get(document["schema"], set()):
         short = {key: value for key, value in document.items() if key != name}
         with pytest.raises(InputError, match=f"no key '{name}'"):
             load(short)

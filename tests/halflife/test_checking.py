@@ -13,7 +13,9 @@ from errcomp.halflife.gate.checking import check_validation
 from errcomp.tables import History
 
 
-def rows(first: int, end: int, slow: float = 1.0, seed: int = 0) -> dict[str, list[Any]]:
+def rows(
+    first: int, end: int, slow: float = 1.0, seed: int = 0, runs: int = 1
+) -> dict[str, list[Any]]:
     """Six operators of two classes under versions first to end; the Gelus slower by a factor."""
     rng = np.random.default_rng([seed, first])
     columns: dict[str, list[Any]] = {
@@ -21,7 +23,7 @@ def rows(first: int, end: int, slow: float = 1.0, seed: int = 0) -> dict[str, li
     }
     for version in range(first, end):
         for kind in ("Conv", "Gelu"):
-            for shape in range(3):
+            for shape in [0, 1, 2] * runs:
                 time = (shape + 1) * (slow if kind == "Gelu" else 1.0)
                 values = (f"1.{version}", kind, shape, time * math.exp(rng.normal(0, 0.01)))
                 for name, value in zip(columns, (*values, shape + 1.0), strict=True):
@@ -39,7 +41,9 @@ def test_a_version_like_those_before_passes() -> None:
 
 
 def test_who_moved_is_named() -> None:
-    check = check_validation(HISTORY, History(rows(10, 11, slow=1.3), unit="ms"), by="kernel_class")
+    check = check_validation(
+        HISTORY, History(rows(10, 11, slow=1.3, runs=4), unit="ms"), by="kernel_class"
+    )
     result = check.result
     assert result.outcome == "regression"
     grew = {g for g, v in zip(result.groups, result.verdict, strict=True) if v == "error grew"}
@@ -47,19 +51,36 @@ def test_who_moved_is_named() -> None:
     assert set(result.moved_by[result.verdict == "error grew"]) == {"reference"}
 
 
+def test_one_run_asks_for_a_repeat() -> None:
+    one = check_validation(HISTORY, History(rows(10, 11, slow=1.3), unit="ms"), by="kernel_class")
+    assert one.result.outcome == "repeat"
+    again = {g for g, v in zip(one.result.groups, one.result.verdict, strict=True) if v == "repeat"}
+    assert again == {"Gelu"}
+    needed = one.result.repeats_needed[one.result.verdict == "repeat"]
+    assert ((needed >= 1) & (needed <= 3)).all()
+
+
+def test_a_step_without_repeats_is_found_in_later_versions() -> None:
+    old, moved = rows(0, 10), rows(10, 12, slow=1.3)
+    history = History({name: old[name] + moved[name] for name in old}, unit="ms")
+    found = check_validation(history, History(rows(12, 13, slow=1.3), unit="ms")).result
+    assert found.outcome == "regression"
+    assert {found.releases(i) for i in found.blamed().tolist()} == {"1.9 to 1.10"}
+
+
 def test_new_validations_without_a_figure_are_told() -> None:
-    new: dict[str, list[Any]] = rows(10, 11, slow=1.3)
+    new: dict[str, list[Any]] = rows(10, 11, slow=1.3, runs=4)
     new["measured"] = [None, *new["measured"][1:]]
     check = check_validation(HISTORY, History(new, unit="ms"), by="kernel_class")
     assert check.result.outcome == "regression"
     assert check.notes[0] == "1 new validations left out: no measurement"
     # A version that gave no figure at all has not been validated.
-    both = {name: rows(9, 10)[name] + new[name] for name in new}
+    both = {name: rows(9, 10)[name] + new[name][:6] for name in new}
     both["measured"] = [*both["measured"][:6], *[None] * 6]
     with pytest.raises(InputError, match="all versions.*1.9; 6 new validations left out: no meas"):
         check_validation(HISTORY, History(both, unit="ms"))
-    with pytest.raises(InputError, match="no usable validations .6 dropped: no measurement"):
-        check_validation(HISTORY, {**new, "measured": [None] * 6})
+    with pytest.raises(InputError, match="no usable validations .24 dropped: no measurement"):
+        check_validation(HISTORY, {**new, "measured": [None] * 24})
     # Blanks of the history count no more than their rows.
     old = rows(0, 10)
     old["measured"] = [None, *old["measured"][1:]]
@@ -68,7 +89,7 @@ def test_new_validations_without_a_figure_are_told() -> None:
 
 
 def test_growth_within_the_promise_or_the_margin_is_none() -> None:
-    new = History(rows(10, 11, slow=1.1), unit="ms")
+    new = History(rows(10, 11, slow=1.1, runs=4), unit="ms")
     assert check_validation(HISTORY, new).result.outcome == "regression"
     assert check_validation(HISTORY, new, error=0.2).result.outcome == "pass"
     assert check_validation(HISTORY, new, margin=0.2).result.outcome == "pass"
@@ -83,7 +104,7 @@ def test_a_step_that_was_accepted_is_not_found_again() -> None:
 
 
 def test_new_factors_are_judged_on_other_series() -> None:
-    new = History(rows(10, 11, slow=1.3), unit="ms")
+    new = History(rows(10, 11, slow=1.3, runs=4), unit="ms")
     check = check_validation(HISTORY, new, by="kernel_class", recalibrated=True)
     assert check.recalibration is not None
     gelu = check.recalibration.groups.index("Gelu")
@@ -97,9 +118,10 @@ def test_of_several_new_versions_the_last_is_checked() -> None:
 
 
 def test_an_order_that_was_given_goes_on() -> None:
-    named = {"version": list("zyxwvu"), "measured": [1.0, 1.01, 0.99, 1.0, 1.01, 0.99]}
-    history = History(named, order=list("zyxwvu"))
-    check = check_validation(history, History({"version": ["b"], "measured": [5.0]}))
+    named = {"version": list("zyxwvuts"), "measured": [1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, 1.01]}
+    history = History(named, order=list("zyxwvuts"))
+    new = {"version": ["b"] * 4, "measured": [5.0, 5.01, 4.99, 5.02]}
+    check = check_validation(history, History(new))
     assert check.result.version == "b"
     assert check.result.outcome == "regression"
 

@@ -13,7 +13,7 @@ from scipy import stats
 
 from errcomp.errors import InputError
 from errcomp.halflife.gate import VERDICTS, check, since_last_step, spent
-from errcomp.halflife.gate.shifts import Law, critical, fit_law, holm_adjusted, p_values
+from errcomp.halflife.gate.monitor import holm_adjusted
 from errcomp.halflife.panel import Panel
 
 
@@ -39,25 +39,63 @@ def panel_of_rows(error, sd=np.nan, df=0.0, *, frozen=False, names=None):
 # The statistic
 
 
+def noisy(series=1, versions=40, seed=0):
+    return 0.01 * np.random.default_rng(seed).standard_normal((series, versions))
+
+
 def test_repeats_by_hand():
-    panel = panel_of_rows([0.0, 0.02, 0.01, 0.10], sd=[0.03, 0.02, 0.02, 0.04], df=7)
+    panel = panel_of_rows([0.0, 0.02, 0.01, 0.10], sd=0.03, df=20)
     result = check(panel)
-    se = np.sqrt(0.04**2 + (0.03**2 + 2 * 0.02**2) / 9)
     assert result.shift[0] == pytest.approx(0.09)
-    assert result.p[0] == pytest.approx(2 * stats.t.sf(0.09 / se, 7))
-    assert result.df[0] == 7
-    assert result.noise[0] == "repeats"
-    half = stats.t.isf(0.025, 7) * se
-    assert (result.low[0], result.high[0]) == pytest.approx((0.09 - half, 0.09 + half))
-    assert result.detectable[0] == pytest.approx(stats.t.isf(result.level / 2, 7) * se)
+    assert result.baseline[0] == pytest.approx(0.01)
+    assert (result.noise[0], result.n_baseline[0], result.n_shifted[0]) == ("repeats", 3, 1)
+    # Repeats count as much as they say, and the scatter of three versions a little.
+    assert 20 < result.df[0] < 23
+    half = (result.high[0] - result.low[0]) / 2
+    se = half / stats.t.isf(0.025, result.df[0])
+    assert se == pytest.approx(0.03 * np.sqrt(1 + 1 / 3), rel=0.15)
+    assert result.low[0] + half == pytest.approx(0.09)
 
 
-def test_scatter_is_the_t_test_of_one_new_value():
-    base = np.array([0.0, 0.02, 0.01, -0.02, 0.005])
-    result = check(panel_of_rows([*base, 0.06]))
-    t = (0.06 - base.mean()) / (base.std(ddof=1) * np.sqrt(1 + 1 / 5))
-    assert result.p[0] == pytest.approx(2 * stats.t.sf(t, 4))
-    assert (result.df[0], result.noise[0], result.n_baseline[0]) == (4, "scatter", 5)
+def test_one_value_without_repeats_asks_for_a_repeat():
+    error = noisy()
+    error[0, -1] = 0.1
+    result = check(panel_of_rows(error))
+    assert (result.outcome, result.verdict[0]) == ("repeat", "repeat")
+    assert (result.noise[0], result.n_baseline[0], result.n_shifted[0]) == ("scatter", 39, 1)
+    assert 1 <= result.repeats_needed[0] <= 4
+    # So many runs like it decide.
+    again = np.ones(error.size)
+    again[-1] = 1 + result.repeats_needed[0]
+    assert check(panel_of_rows(error), repeats=again).outcome == "regression"
+    again[-1] -= 1
+    assert check(panel_of_rows(error), repeats=again).outcome == "repeat"
+
+
+def test_a_bad_run_alone_is_forgotten_and_a_step_is_not():
+    error = noisy()
+    error[0, 30] = 0.1
+    assert check(panel_of_rows(error)).outcome == "pass"
+    error[0, -4:] = [0.05, 0.06, 0.05, 0.05]
+    result = check(panel_of_rows(error))
+    assert result.outcome == "regression"
+    assert (result.n_shifted[0], result.releases(0)) == (4, "1.35 to 1.36")
+    # The median of the four against what came before them.
+    assert result.shift[0] == pytest.approx(0.05 - error[0, :36].mean(), abs=0.003)
+
+
+def test_a_step_does_not_enter_its_own_baseline():
+    error = noisy(versions=60)
+    error[0, 40:] += 0.03
+    found = [check(panel_of_rows(error[:, :n]), since=0).verdict[0] for n in (46, 50, 60)]
+    assert found == ["error grew"] * 3
+
+
+def test_a_drift_that_adds_up_is_found():
+    error = noisy(versions=150)
+    error[0] += np.linspace(0, 0.04, 150)
+    # From one version to the next it moves by a fortieth of the noise.
+    assert check(panel_of_rows(error), since=0).verdict[0] == "error grew"
 
 
 def test_frozen_predictions_drop_out_of_the_difference():
@@ -73,35 +111,47 @@ def test_scatter_of_many_series_is_moderated():
     result = check(panel_of_rows(rng.standard_normal((200, 5))))
     # Series are alike: each borrows from all of them.
     assert result.df.min() > 20
-    few = check(panel_of_rows(rng.standard_normal((9, 5))))
-    assert (few.df == 3).all()
-    differ = check(
-        panel_of_rows(rng.standard_normal((200, 5)) * np.exp(rng.standard_normal(200))[:, None])
-    )
-    assert 3 < np.median(differ.df) < 10
     # One series has nobody to borrow from, however long it is.
-    assert check(panel_of_rows(rng.standard_normal((1, 121)))).df[0] == 119
+    alone = check(panel_of_rows(rng.standard_normal((1, 121))))
+    assert 100 < alone.df[0] < 119
     # Two rows say too little of themselves to be pulled.
     two = check(panel_of_rows(rng.standard_normal((200, 3))))
-    assert (two.df == 1).all()
+    assert two.outcome == "cannot be told"
 
 
-def test_a_row_without_noise_takes_that_of_the_noisiest_of_its_series():
-    sd = [[0.01, 0.03, 0.02, np.nan]]
-    se = np.sqrt(0.03**2 + (0.01**2 + 0.03**2 + 0.02**2) / 9)
-    result = check(panel_of_rows([0.0, 0.0, 0.0, 0.1], sd, 5))
-    assert result.high[0] - result.shift[0] == pytest.approx(stats.t.isf(0.025, 5) * se)
+def test_series_of_different_noise_are_compared_with_their_own():
+    error = noisy(20, 60)
+    error[::2] *= 10
+    error[1, -2:] += 0.08
+    result = check(panel_of_rows(error))
+    assert result.blamed().tolist() == [1]
+    error[1, -2:] -= 0.08
+    error[0, -2:] += 0.08
+    assert check(panel_of_rows(error)).outcome == "pass"
 
 
-def test_margin_is_tested_not_subtracted():
+def test_rows_with_more_repeats_are_less_noisy():
+    sd = np.full(12, 0.02)
+    sd[-1] = 0.005
+    error = np.array([*np.resize([0.01, -0.01, 0.02, -0.02], 11), 0.05])
+    many = check(panel_of_rows(error, sd, 20)).p[0]
+    few = check(panel_of_rows(error, 0.02, 20)).p[0]
+    assert many < few / 10
+
+
+def test_the_margin_is_what_a_shift_must_exceed():
     panel = panel_of_rows([0.0, 0.0, 0.0, 0.05], 0.01, np.inf)
-    se = 0.01 * np.sqrt(1 + 1 / 3)
-    result = check(panel, margin=0.03)
-    assert result.p[0] == pytest.approx(stats.norm.sf(0.02 / se) + stats.norm.sf(0.08 / se))
     assert check(panel, look=1).outcome == "regression"
+    assert check(panel, look=1, margin=0.03).p[0] > check(panel, look=1).p[0]
     assert check(panel, look=1, margin=0.05).outcome == "pass"
     # No shift is no evidence at all.
     assert check(panel_of_rows([0.0, 0.0], 0.01, np.inf), margin=0.03).p[0] == 1
+    # Windows, too: three values 5 % slower.
+    error = noisy()
+    error[0, -3:] = 0.05
+    assert check(panel_of_rows(error)).outcome == "regression"
+    assert check(panel_of_rows(error), margin=0.05).outcome == "pass"
+    assert check(panel_of_rows(error), margin=0.02).outcome == "regression"
 
 
 def test_no_noise_at_all_is_believed_only_where_it_was_given():
@@ -115,6 +165,17 @@ def test_no_noise_at_all_is_believed_only_where_it_was_given():
     assert not estimated.passed
 
 
+def test_what_is_detectable_is_detected_half_of_the_time():
+    found = []
+    for seed in range(60):
+        error = noisy(20, 105, seed)
+        result = check(panel_of_rows(error[:, :101]))
+        error[0, 100:] += result.detectable[0]
+        found.append(check(panel_of_rows(error), since=0).verdict[0] == "error grew")
+    # 60 cases: one binomial error is 0.065.
+    assert 0.35 < np.mean(found) < 0.7
+
+
 # Many series, many looks
 
 
@@ -126,18 +187,20 @@ def test_holm_is_that_of_statsmodels():
     assert np.isnan(holm_adjusted(np.array([np.nan]))).all()
 
 
-def test_all_looks_together_spend_alpha():
-    assert sum(spent(k, 0.1) for k in range(1, 100_001)) == pytest.approx(0.1, rel=2e-5)
-    assert spent(np.int64(3)) == pytest.approx(0.05 / 12)
+def test_a_thousand_looks_together_spend_alpha():
+    thousand = sum(spent(k, 0.1) for k in range(1, 1001))
+    assert 0.098 < thousand <= 0.1
+    later = sum(spent(k, 0.1) for k in range(5001, 6001))
+    assert later == pytest.approx(0.07, rel=0.02)
+    assert spent(np.int64(3)) == pytest.approx(0.05 * (6 / (22 * 23) + 0.0007))
 
 
 def test_look_is_counted_from_the_first_version():
     panel = panel_of_rows([0.0, 0.01, -0.01, 0.02, 0.0], 0.01, 9)
     assert check(panel).look == 4
     assert check(panel, version="1.2").look == 2
-    assert check(panel, version="1.2").level == pytest.approx(0.05 / 6)
-    assert check(panel, look=1).level == pytest.approx(0.025)
-    assert check(panel, look=1, alpha=0.2).level == pytest.approx(0.1)
+    assert check(panel, version="1.2").level == pytest.approx(spent(2))
+    assert check(panel, look=1, alpha=0.2).level == pytest.approx(4 * spent(1))
 
 
 def test_series_that_cannot_be_told_do_not_cost_the_others():
@@ -149,67 +212,39 @@ def test_series_that_cannot_be_told_do_not_cost_the_others():
     assert result.counts()["cannot be told"] == 49
 
 
-# The law of comparisons under no change
+# The noise between looks
 
 
-def test_normal_baselines_leave_the_law_alone():
+def test_normal_noise_is_seen_as_normal():
     rng = np.random.default_rng(4)
-    result = check(panel_of_rows(rng.standard_normal((50, 12)), 1.0, np.inf))
-    assert (result.law.scale, result.law.df) == (1, np.inf)
-    assert result.law.n == pytest.approx(50 * 10)
+    result = check(panel_of_rows(rng.standard_normal((50, 40)), 1.0, np.inf))
+    assert result.law.scale == pytest.approx(1, abs=0.05)
+    assert result.law.df > 20
+    assert result.autocorrelation < 0.05
 
 
-def test_heavy_tails_of_baselines_widen_the_law():
+def test_heavy_tails_are_seen():
     rng = np.random.default_rng(5)
-    error = rng.standard_t(3, (200, 12)) / np.sqrt(3)
-    result = check(panel_of_rows(error, 1.0, np.inf))
-    assert 2 <= result.law.df <= 6
-    assert 0.4 < result.law.scale < 0.8
+    error = rng.standard_t(3, (100, 40))
+    result = check(panel_of_rows(error))
+    assert 1.5 <= result.law.df <= 6
     assert result.outcome == "pass"
-    nominal = p_values(
-        result.shift, np.full(200, np.sqrt(1 + 1 / 11)), result.df, margin=0, law=Law()
-    )
-    assert (result.p >= nominal * (1 - 1e-9)).all()
 
 
-def test_a_machine_that_differs_from_day_to_day_widens_the_law():
+def test_a_machine_that_differs_from_day_to_day_is_seen():
     rng = np.random.default_rng(6)
     # Repeats within a validation scatter by 1, validations by 3.
-    result = check(panel_of_rows(3 * rng.standard_normal((40, 9)), 1.0, np.inf))
+    result = check(panel_of_rows(3 * rng.standard_normal((40, 12)), 1.0, 20))
     assert result.law.scale == pytest.approx(3, rel=0.2)
     assert result.outcome == "pass"
 
 
-def test_few_rows_leave_the_law_alone():
-    none = np.full(40, np.inf)
-    assert fit_law(np.full(29, 9.0), none[:29], np.ones(29)) == Law(n=29.0)
-    assert fit_law(np.full(40, 9.0), none, np.ones(40)).scale == pytest.approx(9, rel=0.01)
-
-
-def test_the_law_is_fitted_by_maximum_likelihood():
-    rng = np.random.default_rng(8)
-    t = 2 * rng.standard_t(4, 3000)
-    df, scale = stats.t.fit(t, floc=0)[::2]
-    law = fit_law(t, np.full(3000, np.inf), np.ones(3000))
-    assert law.df == 4
-    assert df == pytest.approx(4, rel=0.15)
-    assert law.scale == pytest.approx(scale, rel=0.02)
-    # The tail of the estimated noise is not taken for one of the noise.
-    estimated = 3 * rng.standard_t(8, 3000)
-    law = fit_law(estimated, np.full(3000, 8.0), np.ones(3000))
-    assert law.df == np.inf
-    assert law.scale == pytest.approx(3, rel=0.03)
-    # Noise smaller than it says is believed to be no smaller.
-    quiet = 0.2 * rng.standard_normal(3000)
-    assert fit_law(quiet, np.full(3000, np.inf), np.ones(3000)) == Law(n=3000.0)
-
-
-@pytest.mark.parametrize("law", [Law(), Law(0.6, 3.0), Law(2.0, np.inf)])
-@pytest.mark.parametrize("df", [3.0, 50.0, np.inf])
-def test_critical_values_invert_p(law, df):
-    at = critical(np.array([df]), 0.01, law)
-    p = p_values(at, np.ones(1), np.array([df]), margin=0.0, law=law)
-    assert p[0] == pytest.approx(0.01, rel=1e-6)
+def test_noise_that_swings_is_seen():
+    rng = np.random.default_rng(6)
+    error = rng.standard_normal((20, 200))
+    for k in range(1, 200):
+        error[:, k] = 0.5 * error[:, k - 1] + np.sqrt(0.75) * error[:, k]
+    assert check(panel_of_rows(error)).autocorrelation == pytest.approx(0.5, abs=0.08)
 
 
 # Verdicts
@@ -227,6 +262,13 @@ def moved_panel():
     return panel_of_rows(rows, 0.01, 20)
 
 
+def repeats_of(panel, single):
+    """Three repeats everywhere but in the last row of one series."""
+    repeats = np.full(len(panel.error), 3.0)
+    repeats[panel.starts[single + 1] - 1] = 1
+    return repeats
+
+
 def test_every_verdict():
     result = check(moved_panel(), promised=0.25)
     assert result.verdict.tolist() == [
@@ -237,8 +279,12 @@ def test_every_verdict():
         "moved within the promise",
         "cannot be told",
     ]
-    assert set(result.verdict) == set(VERDICTS)
-    assert result.counts() == dict.fromkeys(VERDICTS, 1)
+    single = check(moved_panel(), repeats=repeats_of(moved_panel(), 0), promised=0.25)
+    assert single.verdict[0] == "repeat"
+    assert single.outcome == "repeat"
+    assert set(result.verdict) | {"repeat"} == set(VERDICTS)
+    assert result.counts() == dict.fromkeys(VERDICTS[:-1], 1)
+    assert single.counts()["repeat"] == 1
     assert result.why[5] == "no version in the baseline"
     assert (result.outcome, result.passed) == ("regression", False)
     assert result.blamed().tolist() == [0]
@@ -256,8 +302,10 @@ def test_since_begins_the_baseline():
     panel = panel_of_rows([0.0, 0.01, 0.5, 0.51, 0.5], 0.01, 20)
     assert check(panel, since=2).verdict[0] == "as before"
     assert check(panel, since=[2]).n_baseline[0] == 2
-    # The step in the baseline hides behind its own scatter, unless noise is known by repeats.
-    assert check(panel).verdict[0] == "error grew"
+    # A step that nobody accepted is still one, and one that the gate found is accepted.
+    assert check(panel, since=0).verdict[0] == "error grew"
+    assert check(panel, since=0).releases(0) == "1.1 to 1.2"
+    assert check(panel).verdict[0] == "as before"
 
 
 def test_steps_that_were_found_are_accepted_in_a_replay():
@@ -270,25 +318,31 @@ def test_steps_that_were_found_are_accepted_in_a_replay():
     panel = panel_of_rows(rows, 0.01, 20)
     assert since_last_step(panel).tolist() == [2, 0, 4, 3]
     assert since_last_step(panel, version="1.4").tolist() == [2, 0, 2, 3]
-    assert since_last_step(panel, version="1.4", since=3).tolist() == [3, 3, 3, 3]
     assert since_last_step(panel, margin=2.0).tolist() == [0, 0, 2, 0]
     gap = panel_of_rows([[0.0, np.nan, 0.5, 0.5]], 0.01, 20)
     assert since_last_step(gap).tolist() == [2]
 
 
-def test_a_step_in_one_baseline_does_not_blind_the_others():
+def test_a_step_in_one_series_does_not_blind_the_others():
     rng = np.random.default_rng(7)
     error = 0.01 * rng.standard_normal((10, 12))
     error[0, 6:] += 0.7
     error[1, -1] += 0.12
     result = check(panel_of_rows(error, 0.01, 20), look=1)
     assert 1 in result.blamed()
-    assert np.median(result.detectable) < 0.12
+    assert np.nanmedian(result.detectable) < 0.12
 
 
 def test_noise_that_is_not_known():
     two = check(panel_of_rows([0.0, 0.5]))
-    assert two.why[0] == "noise unknown: one version in the baseline and no repeats"
+    assert two.why[0] == "too few validations to know the noise: 5 more needed"
+    error = noisy(1, 7)
+    assert [check(panel_of_rows(error[:, :n])).outcome for n in (5, 6)] == [
+        "cannot be told",
+        "cannot be told",
+    ]
+    assert check(panel_of_rows(error[:, :6])).why[0].endswith(": 1 more needed")
+    assert check(panel_of_rows(error)).outcome == "pass"
     equal = check(panel_of_rows([0.1, 0.1, 0.1, 0.5]))
     assert equal.why[0] == "all values of the baseline are equal and the noise is unknown"
     assert {two.outcome, equal.outcome} == {"cannot be told"}
@@ -319,7 +373,7 @@ def test_reference_and_predictor_are_told_apart():
 
 
 def test_where_neither_part_is_beyond_noise_the_larger_one_moved():
-    panel = panel_of_rows([0.0, 0.0, 0.0, 0.05], 0.01, np.inf)
+    panel = panel_of_rows([0.0, 0.0, 0.0, 0.05], 0.005, np.inf)
     for share, name in ((0.6, "predictor"), (0.4, "reference")):
         parts = parts_of(panel, np.array([0, 0, 0, 0.05 * share]))
         # Neither is larger than the margin, their sum is.
@@ -377,7 +431,7 @@ def test_result_is_json():
         ),
         (
             {"reference": np.zeros(20), "predictor": np.zeros(20)},
-            "they do not in 3 series: op0, op2, op4",
+            "they do not in 5 series: op0, op1, op2",
         ),
     ],
 )
@@ -412,11 +466,11 @@ def test_operators_that_onnx_runtime_changed_are_blamed(shared_data):
     panel = panel_of(history).panel
     blamed = {}
     for version in ("1.24.4", "1.25.1", "1.30.0", "1.31.1"):
-        begin = since_last_step(panel, version=version)
-        result = check(panel, version=version, since=begin, look=1)
+        result = check(panel, version=version)
         blamed[version] = [(panel.names[i], result.releases(i)) for i in result.blamed()]
     assert blamed == {
-        "1.24.4": [],
+        # It was back at its old time in 1.23.2, too.
+        "1.24.4": [("tfm/Reshape", "1.22.1 to 1.23.2")],
         "1.25.1": [("tfm/Gelu", "1.24.4 to 1.25.1")],
         "1.30.0": [("tfm/SkipLayerNormalization", "1.29.0 to 1.30.0")],
         "1.31.1": [],

@@ -108,7 +108,9 @@ def build(parser: Parser) -> None:
         "check",
         help="compare a new version with the history: exit 1 if errors grew beyond noise",
         description="Compare the validations of a new version with the history. The chance of "
-        "even one false alarm, over all series and all versions ever checked, is at most --alpha.",
+        "even one false alarm, over all series and the first 1,000 versions checked, is at most "
+        "--alpha. One bad run is never a regression: the check asks for a repeat, and says how "
+        "many runs would decide.",
     )
     gate.add_argument("history", metavar="HISTORY", help=_HISTORY)
     gate.add_argument("new", metavar="NEW", help="table of validations of a new version")
@@ -118,7 +120,10 @@ def build(parser: Parser) -> None:
         "--margin", type=_share, default=0.0, help="growth of the error to ignore, e.g. 2%%"
     )
     gate.add_argument(
-        "--alpha", type=_share, default=0.05, help="chance of even one false alarm (default: 5%%)"
+        "--alpha",
+        type=_share,
+        default=0.05,
+        help="chance of even one false alarm in 1,000 versions (default: 5%%)",
     )
     gate.add_argument(
         "--recalibrate",
@@ -127,7 +132,11 @@ def build(parser: Parser) -> None:
         "the errors without and with them",
     )
     _add_reading(gate)
-    add_check_arguments(gate)
+    add_check_arguments(
+        gate,
+        fail_on=("repeat",),
+        meaning="exit 1 also where a repeat is needed; a regression always fails",
+    )
     add_output_arguments(gate)
     gate.set_defaults(run=_check)
 
@@ -300,9 +309,9 @@ def _check(args: argparse.Namespace) -> None:
             alpha=args.alpha,
             recalibrated=args.recalibrate,
         )
-    add_checks(args, report_halflife(checked.result))
+    add_checks(args, report_halflife(checked.result, fail_on=args.fail_on))
     # Set before anything is printed: the reader of the output may close the pipe.
-    args.exit_code = 1 if checked.result.outcome == "regression" else 0
+    args.exit_code = 1 if checked.result.outcome in ("regression", *args.fail_on) else 0
     emit(args, checked, checked.view(), inputs=[args.history, args.new])
 
 

@@ -284,9 +284,9 @@ def check_validation(
 ) -> ValidationCheck:
     """Check a new version against a history of validations.
 
-    Each series is compared with its values since its last step: see `errcomp.halflife.gate.check`.
-    The probability of any false alarm, over all series and all versions that are ever checked, is
-    at most `alpha`.
+    The history is gone through as the gate would have, one version after the other; steps that it
+    would have reported are accepted: see `errcomp.halflife.gate.check`. The probability of any
+    false alarm, over all series and the first 1,000 versions that are checked, is at most `alpha`.
 
     Parameters
     ----------
@@ -302,6 +302,7 @@ def check_validation(
     margin : float
         Growth that does not matter, as a fraction.
     alpha : float
+        Probability of any false alarm over 1,000 versions.
     recalibrated : bool
         Also fit new correction factors by group, and evaluate them.
 
@@ -317,12 +318,16 @@ def check_validation(
 
     Examples
     --------
-    >>> versions = [f"1.{i}" for i in range(8)]
-    >>> old = History({"version": versions, "op": ["Gelu"] * 8, "measured": [4.0, 4.1] * 4})
-    >>> new = History({"version": ["1.8"], "op": ["Gelu"], "measured": [8.0]})
+    >>> versions = [f"1.{i}" for i in range(20)]
+    >>> old = History({"version": versions, "op": ["Gelu"] * 20, "measured": [4.0, 4.1] * 10})
+    >>> new = {"version": ["1.20"] * 3, "op": ["Gelu"] * 3, "measured": [8.0, 8.1, 8.05]}
     >>> checked = check_validation(old, new)
     >>> checked.result.outcome, checked.result.names
     ('regression', ('Gelu',))
+    >>> one = {name: values[:1] for name, values in new.items()}
+    >>> again = check_validation(old, one).result
+    >>> again.outcome, again.repeats_needed.tolist()
+    ('repeat', [2])
     """
     table = new if isinstance(new, History) else History(new)
     fresh = [name for name in table.versions if name not in history.versions]
@@ -346,23 +351,29 @@ def check_validation(
         )
     panel_data = panel_of(both)
     panel, changes = panel_data.panel, moved(panel_data)
-    since = since_last_step(panel, version=last, alpha=alpha)
+    behind = panel_data.n_repeats.astype(np.float64)
+    if panel_data.noise.source == "measured_spread":
+        # Each validation sums up several runs.
+        behind = np.maximum(behind, 2.0)
     groups = _groups(both, panel_data.series, check_keys(by, ()), panel.names)
     result = check(
         panel,
         version=last,
-        since=since,
         groups=groups,
         promised=None if error is None else log1p(error),
         reference=changes.reference,
         predictor=changes.predictor,
+        repeats=behind,
         margin=log1p(margin),
         alpha=alpha,
     )
     recalibration = None
     if recalibrated:
-        at = panel.versions.index(last)
-        begun = np.where(result.p_adjusted <= result.level, at, since)
+        since = since_last_step(
+            panel, version=last, repeats=behind, margin=log1p(margin), alpha=alpha
+        )
+        assert result.begin is not None
+        begun = np.where(result.p_adjusted <= result.level, result.begin, since)
         recalibration = recalibrate(panel, groups=groups, since=begun)
     return ValidationCheck(result, recalibration, (*without, *both.notes, *panel_data.notes))
 

@@ -14,21 +14,24 @@ from errcomp.codec import (
     Count,
     Derived,
     Document,
+    Endless,
     Field,
     Inline,
     Log,
     Meta,
     Names,
     Part,
+    Positive,
     Rows,
     Share,
     Undefined,
+    if_known,
+    key,
     shape_of,
     words,
 )
-from errcomp.halflife.gate.shifts import Law
 
-__all__ = ["GREW", "VERDICTS", "GateResult"]
+__all__ = ["GREW", "VERDICTS", "GateResult", "Law"]
 
 Floats = NDArray[np.float64]
 
@@ -40,8 +43,9 @@ VERDICTS = (
     "as before",
     "cannot be told",
     "not validated",
+    "repeat",
 )
-GREW = VERDICTS[0]
+GREW, REPEAT = VERDICTS[0], VERDICTS[-1]
 
 _MAYBE_LOG, _MAYBE_SHARE = Annotated[Log, Undefined], Annotated[Share, Undefined]
 _MAYBE_NUMBER = Annotated[float, Undefined]
@@ -70,27 +74,83 @@ _SERIES = Rows(
 )
 
 
+#: Keys that documents of older versions do not have.
+_LATER = Rows(
+    "series",
+    {
+        "n_shifted": ("n_shifted", Count, np.array),
+        "repeats_needed": ("repeats_needed", Count, np.array),
+        "first_version": ("first_version", str | None, list),
+    },
+)
+
+
 class _Series(Part):
-    """A row for each series; the version before the new one by its name."""
+    """A row for each series; versions by their names."""
 
     def write(self, result: GateResult) -> Mapping[str, Any]:
         columns = {name: getattr(result, name) for name, *_ in _SERIES.columns.values()
                    if name != "last_version"}  # fmt: skip
-        last = [result.versions[at] if at >= 0 else None for at in result.last]
-        return _SERIES.write(SimpleNamespace(**columns, last_version=last))
+        last = _named(result.last, result.versions)
+        rows = _SERIES.write(SimpleNamespace(**columns, last_version=last))["series"]
+        if result.begin is None:
+            return {"series": rows}
+        later = _LATER.write(
+            SimpleNamespace(
+                n_shifted=result.n_shifted,
+                repeats_needed=result.repeats_needed,
+                first_version=_named(result.begin, result.versions),
+            )
+        )["series"]
+        return {"series": [{**row, **more} for row, more in zip(rows, later, strict=True)]}
 
     def read(self, field: Field) -> Mapping[str, Any]:
         versions = shape_of(tuple[str, ...]).read(field.at("versions"))
         columns = dict(_SERIES.read(field))
-        last = columns.pop("last_version")
-        for version, place in zip(last, field.at("series").items(), strict=True):
-            if version is not None and version not in versions:
-                place.at("last_version").refuse(f"one of {', '.join(versions)}")
-        positions = [-1 if version is None else versions.index(version) for version in last]
-        return {**columns, "last": np.array(positions)}
+        rows = list(field.at("series").items())
+        positions = [("last", "last_version")]
+        if any(row.has(name) for row in rows for name in _LATER.columns):
+            columns |= _LATER.read(field)
+            positions.append(("begin", "first_version"))
+        for name, key_ in positions:
+            named = columns.pop(key_)
+            for value, place in zip(named, rows, strict=True):
+                if value is not None and value not in versions:
+                    place.at(key_).refuse(f"one of {', '.join(versions)}")
+            columns[name] = np.array([-1 if v is None else versions.index(v) for v in named])
+        return columns
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
-        return _SERIES.schema(names)
+        schema = _SERIES.schema(names)
+        schema["series"]["items"]["properties"] |= _LATER.schema(names)["series"]["items"][
+            "properties"
+        ]
+        return schema
+
+
+def _named(positions: NDArray[np.int64], versions: tuple[str, ...]) -> list[str | None]:
+    return [versions[at] if at >= 0 else None for at in positions]
+
+
+@dataclass(frozen=True, slots=True)
+class Law(Document):
+    """The noise between looks, as learned from the looks before.
+
+    Attributes
+    ----------
+    scale : float
+        Its standard deviation over that of repeats; 1 agrees with repeats, or has none.
+    df : float
+        Degrees of freedom of a Student t with tails like its tails; inf is normal.
+    n : float
+        Number of values that it was learned from.
+    """
+
+    KEYS: ClassVar = (key("noise_scale", "scale"), key("noise_df", "df"), key("noise_n", "n"))
+
+    scale: Positive = 1.0
+    df: Annotated[Positive, Endless] = np.inf
+    n: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +170,8 @@ class GateResult(Document):
     why : ndarray of str
         Why a series cannot be tested; empty otherwise.
     baseline, new, shift : ndarray
-        Mean error of the baseline, new error, and their difference; NaN if missing.
+        Mean error of the baseline, new error, and mean error since the suspected shift minus the
+        baseline (the median of these errors); NaN if missing.
     low, high : ndarray
         95 % interval of each shift alone, not corrected for the number of series.
     p, p_adjusted : ndarray
@@ -122,10 +183,10 @@ class GateResult(Document):
     n_baseline : ndarray of int
         Number of versions in the baseline.
     last : ndarray of int
-        Last version before the new one, as position in ``versions``; a shift happened after it.
-        -1 if there is none.
+        Last version before a shift, as position in ``versions``; -1 if there is none.
     detectable : ndarray
-        Shift that this look would detect with probability 1/2 in this series alone.
+        Shift that would be detected with probability 1/2 in this series alone: at this look if
+        validations have repeats, otherwise once it has lasted five looks. NaN if none would.
     reference, predictor : ndarray
         Parts of ``shift`` due to the measurement and to the prediction; NaN if unknown.
     moved_by : ndarray of str
@@ -140,7 +201,17 @@ class GateResult(Document):
     margin : float
         Shift that does not matter.
     law : Law
-        Distribution of comparisons without a change.
+        The noise between looks.
+    begin : ndarray of int or None
+        First version after a shift, as position in ``versions``; -1 if there is none. This and
+        what follows is None in a document of an older version.
+    n_shifted : ndarray of int or None
+        Validations since the suspected shift.
+    repeats_needed : ndarray of int or None
+        Where the verdict is "repeat": how many more runs like the suspected ones would make it a
+        regression; 0 elsewhere, and if more than 20.
+    autocorrelation : float or None
+        Correlation of the noise of one look with that of the next.
 
     Examples
     --------
@@ -160,6 +231,7 @@ class GateResult(Document):
         Derived("outcome", str, lambda result: result.outcome),
         Derived("passed", bool, lambda result: result.passed),
         *("look", "alpha", "level", "margin", Inline("law", Law)),
+        if_known("autocorrelation"),
         Derived("counts", Mapping[str, Count], lambda result: result.counts()),
         _Series(),
     )
@@ -191,12 +263,18 @@ class GateResult(Document):
     level: Share
     margin: Log
     law: Law
+    begin: NDArray[np.int64] | None = None
+    n_shifted: NDArray[np.int64] | None = None
+    repeats_needed: NDArray[np.int64] | None = None
+    autocorrelation: float | None = None
 
     @property
     def outcome(self) -> str:
-        """``"regression"``, ``"pass"``, or ``"cannot be told"`` if no series could be tested."""
+        """``"regression"``, ``"repeat"``, ``"pass"`` or ``"cannot be told"`` (nothing tested)."""
         if (self.verdict == GREW).any():
             return "regression"
+        if (self.verdict == REPEAT).any():
+            return "repeat"
         return "cannot be told" if np.isnan(self.p).all() else "pass"
 
     @property
@@ -205,18 +283,22 @@ class GateResult(Document):
         return self.outcome == "pass"
 
     def counts(self) -> dict[str, int]:
-        """Return the number of series with each verdict, in the order of `VERDICTS`.
+        """Return the number of series with each verdict; "repeat" only where one has it.
 
         Examples
         --------
         >>> import errcomp as ec
         >>> from errcomp.halflife.gate.checking import check_validation
-        >>> old = ec.History({"version": [f"1.{i}" for i in range(8)], "measured": [4.0, 4.1] * 4})
-        >>> result = check_validation(old, {"version": ["1.8"], "measured": [8.0]}).result
+        >>> versions = [f"1.{i}" for i in range(20)]
+        >>> old = ec.History({"version": versions, "measured": [4.0, 4.1] * 10})
+        >>> new = {"version": ["1.20"] * 3, "measured": [8.0, 8.1, 8.05]}
+        >>> result = check_validation(old, new).result
         >>> {verdict: n for verdict, n in result.counts().items() if n}
         {'error grew': 1}
         """
-        return {verdict: int((self.verdict == verdict).sum()) for verdict in VERDICTS}
+        counts = {verdict: int((self.verdict == verdict).sum()) for verdict in VERDICTS}
+        # Documents of older versions do not have it.
+        return {name: n for name, n in counts.items() if n or name != REPEAT}
 
     def blamed(self) -> NDArray[np.int64]:
         """Return the positions of the series whose error grew, the largest shift first.
@@ -225,8 +307,10 @@ class GateResult(Document):
         --------
         >>> import errcomp as ec
         >>> from errcomp.halflife.gate.checking import check_validation
-        >>> old = ec.History({"version": [f"1.{i}" for i in range(8)], "measured": [4.0, 4.1] * 4})
-        >>> result = check_validation(old, {"version": ["1.8"], "measured": [8.0]}).result
+        >>> versions = [f"1.{i}" for i in range(20)]
+        >>> old = ec.History({"version": versions, "measured": [4.0, 4.1] * 10})
+        >>> new = {"version": ["1.20"] * 3, "measured": [8.0, 8.1, 8.05]}
+        >>> result = check_validation(old, new).result
         >>> result.blamed().tolist()
         [0]
         """
@@ -240,9 +324,13 @@ class GateResult(Document):
         --------
         >>> import errcomp as ec
         >>> from errcomp.halflife.gate.checking import check_validation
-        >>> old = ec.History({"version": [f"1.{i}" for i in range(8)], "measured": [4.0, 4.1] * 4})
-        >>> check_validation(old, {"version": ["1.8"], "measured": [8.0]}).result.releases(0)
-        '1.7 to 1.8'
+        >>> versions = [f"1.{i}" for i in range(20)]
+        >>> old = ec.History({"version": versions, "measured": [4.0, 4.1] * 10})
+        >>> new = {"version": ["1.20"] * 3, "measured": [8.0, 8.1, 8.05]}
+        >>> check_validation(old, new).result.releases(0)
+        '1.19 to 1.20'
         """
         before = int(self.last[series])
-        return f"{self.versions[before]} to {self.version}" if before >= 0 else self.version
+        first = -1 if self.begin is None else int(self.begin[series])
+        shifted = self.versions[first] if first >= 0 else self.version
+        return f"{self.versions[before]} to {shifted}" if before >= 0 else shifted

@@ -32,8 +32,12 @@ if TYPE_CHECKING:
     from errcomp.halflife.gate import GateResult
     from errcomp.halflife.gate.checking import Recalibration, ValidationCheck
 
-__all__ = ["check_view", "shifts"]
+__all__ = ["about_noise", "check_view", "shifts", "within"]
 
+_REPEAT = "repeat"
+#: From where the noise is worth a sentence: scale, degrees of freedom of its tail, correlation; and
+#: the values that it takes to know the tail.
+_MORE, _HEAVY, _SLOW, _MANY = 1.2, 8, 0.1, 50
 #: Series listed in one table.
 _SHOWN = 20
 _OUTCOMES: Mapping[str, Tone] = {"pass": "good", "regression": "bad"}
@@ -42,7 +46,8 @@ _SHOWN_AS = {
     "moved within the promise": "changed within the promise",
     "error no larger": "changed, error no larger",
     "as before": "unchanged",
-    "cannot be told": "not testable",
+    "cannot be told": "cannot tell yet",
+    "repeat": "repeat needed",
     "reference": "measurement",
     "predictor": "prediction",
     "not judged": "not evaluated",
@@ -70,7 +75,7 @@ def check_view(check: ValidationCheck) -> Report:
             ("Number of this check", str(result.look)),
             (
                 "False-alarm rate of this check",
-                f"{result.level:.3g}, out of {result.alpha:g} for all checks together",
+                f"{result.level:.2g}, out of {result.alpha:g} for the first 1,000 checks together",
             ),
             ("Margin", format_fraction(_error(result.margin)) if result.margin else "none"),
         ],
@@ -97,7 +102,7 @@ def _tally(result: GateResult) -> str:
 
 
 def _moved(result: GateResult, notes: tuple[str, ...]) -> Table:
-    at = np.flatnonzero(result.p_adjusted <= result.level)
+    at = np.flatnonzero((result.p_adjusted <= result.level) | (result.verdict == _REPEAT))
     at = at[np.argsort(-np.abs(result.shift[at]), kind="stable")]
     rows = at[:_SHOWN].tolist()
 
@@ -113,23 +118,58 @@ def _moved(result: GateResult, notes: tuple[str, ...]) -> Table:
         Column("Between", result.releases),
         Column("What changed", lambda i: _shown(result.moved_by[i])),
     ]
+    if (result.verdict == _REPEAT).any():
+        columns.append(Column("Runs to decide", lambda i: _runs(result, i)))
     worst = [x for x in result.detectable.tolist() if math.isfinite(x)]
     lines: list[Note | str] = [
         f"{_shown(result.outcome).upper()}. {_tally(result)}.",
         f"This is check number {result.look} of this history. A series raises an alarm if its "
         "p-value, corrected for the number of series, is at most "
-        f"{format_number(result.level, 2)}. Over all checks together, the probability of a false "
-        f"alarm is at most {100 * result.alpha:g} %.",
+        f"{format_number(result.level, 2)}. Over the first 1,000 checks together, the probability "
+        f"of a false alarm is at most {100 * result.alpha:g} %.",
+        *about_noise(result),
     ]
     if worst:
         lines.append(
             f"In the median series, a shift {_size(float(np.median(worst)))} would be detected "
-            "half of the time. A pass does not rule out smaller shifts."
+            f"half of the time{within(result)}. A pass does not rule out smaller shifts."
         )
     if len(at) > len(rows):
         lines.append(f"{len(at) - len(rows)} more series changed; --json lists all.")
     lines += [item(text) for text in dict.fromkeys([*filter(None, result.why.tolist()), *notes])]
     return Table(f"Version {result.version} compared with earlier versions", columns, rows, lines)
+
+
+def about_noise(result: GateResult) -> list[str]:
+    """Say how the noise between checks differs from normal noise of the size of repeats."""
+    lines = []
+    if result.law.scale >= _MORE:
+        lines.append(
+            f"Validations of successive versions scatter {result.law.scale:.2g} times as much as "
+            "repeats. The test allows for this."
+        )
+    if result.law.df < _HEAVY and result.law.n >= _MANY:
+        lines.append(
+            "The noise has single values far off, as often as a Student t distribution of "
+            f"{result.law.df:.2g} degrees of freedom. The test allows for this."
+        )
+    if result.autocorrelation is not None and result.autocorrelation >= _SLOW:
+        lines.append(
+            f"The noise of successive checks is correlated ({result.autocorrelation:.2f}). The "
+            "test allows for this; a slow swing that is stronger counts as a shift."
+        )
+    return lines
+
+
+def within(result: GateResult) -> str:
+    """Say how long a shift must last to be found as often as the table says."""
+    return "" if "repeats" in result.noise.tolist() else " within five checks"
+
+
+def _runs(result: GateResult, i: int) -> str:
+    if result.verdict[i] != _REPEAT or result.repeats_needed is None:
+        return "–"
+    return str(result.repeats_needed[i] or "over 20")
 
 
 def _size(shift: float) -> str:

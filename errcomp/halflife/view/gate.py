@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from errcomp.halflife.gate import VERDICTS, GateResult
+from errcomp.halflife.view.check import about_noise, within
 from errcomp.report.junit import Case, CheckReport
 from errcomp.report.markdown import head, items, paragraph, table
 from errcomp.results import format_change
@@ -17,17 +18,22 @@ __all__ = ["report_halflife"]
 _LISTED = 50
 #: Log errors beyond this are written as factors.
 _LARGE = 5
-_GREW, _WITHIN, _NO_LARGER, _AS_BEFORE, _UNKNOWN, _ABSENT = VERDICTS
+_GREW, *_, _REPEAT = VERDICTS
 
 
 def report_halflife(
-    result: GateResult, *, name: str = "errcomp.halflife", title: str = "Half-life check"
+    result: GateResult,
+    *,
+    name: str = "errcomp.halflife",
+    title: str = "Half-life check",
+    fail_on: Sequence[str] = (),
 ) -> CheckReport:
     """Report a gate's result: what changed, by how much, since when, what to do.
 
     One test case for each group of series. A group fails where the error of any of its series
-    grew. It is skipped where none of its series can be tested. Over all groups, and over all
-    versions that are ever checked, a false alarm has at most the probability ``alpha``.
+    grew. It is skipped, with the reason, where a series needs a repeat, and where none of its
+    series can be tested. Over all groups, and over the first 1,000 versions that are checked, a
+    false alarm has at most the probability ``alpha``.
 
     Parameters
     ----------
@@ -36,6 +42,8 @@ def report_halflife(
         Of the suite, and class of its test cases.
     title : str
         Of the summary.
+    fail_on : sequence of str
+        ``["repeat"]``: a group in which a series needs a repeat fails, too.
 
     Returns
     -------
@@ -62,14 +70,14 @@ def report_halflife(
     verdict = _verdict_line(result)
     return CheckReport(
         name,
-        tuple(_case(result, group, series) for group, series in members.items()),
+        tuple(_case(result, group, series, fail_on) for group, series in members.items()),
         _properties(result),
         verdict,
         _markdown(result, title, verdict),
     )
 
 
-def _case(result: GateResult, group: str, series: Sequence[int]) -> Case:
+def _case(result: GateResult, group: str, series: Sequence[int], fail_on: Sequence[str]) -> Case:
     inside = set(series)
     grew = [i for i in result.blamed().tolist() if i in inside]
     if grew:
@@ -78,6 +86,13 @@ def _case(result: GateResult, group: str, series: Sequence[int]) -> Case:
             lines.append(f"and {len(grew) - _LISTED} more")
         message = f"the error of {len(grew)} of {len(series)} series grew: {lines[0]}"
         return Case(group, "failure", message, "regression", "\n".join(lines))
+    if again := [i for i in series if result.verdict[i] == _REPEAT]:
+        message = f"repeat needed in {len(again)} of {len(series)} series: "
+        message += f"{_line(result, again[0])}; {_runs(result, again[0])}"
+        text = "\n".join(f"{_line(result, i)}; {_runs(result, i)}" for i in again[:_LISTED])
+        if "repeat" in fail_on:
+            return Case(group, "failure", message, "repeat", text)
+        return Case(group, "skipped", message)
     if np.isnan(result.p[list(series)]).all():
         reasons = {result.why[i] or str(result.verdict[i]) for i in series}
         return Case(group, "skipped", "; ".join(sorted(reasons)))
@@ -100,10 +115,20 @@ def _properties(result: GateResult) -> dict[str, str]:
 
 
 def _line(result: GateResult, i: int) -> str:
-    return (
-        f"{result.names[i]}: {_from_to(result, i)}, versions {result.releases(i)}, "
-        f"{_moved(result, i)}, p = {result.p_adjusted[i]:.2g} corrected for all series"
-    )
+    line = f"{result.names[i]}: {_from_to(result, i)}, versions {result.releases(i)}"
+    if result.moved_by[i]:
+        line += f", {_moved(result, i)}"
+    if np.isnan(result.p_adjusted[i]):
+        return line
+    return f"{line}, p = {result.p_adjusted[i]:.2g} corrected for all series"
+
+
+def _runs(result: GateResult, i: int) -> str:
+    """Say how many runs would decide."""
+    n = 0 if result.repeats_needed is None else int(result.repeats_needed[i])
+    if not n:
+        return "over 20 more runs like it would make it a regression"
+    return f"{n} more run{'s' * (n > 1)} like it would make it a regression"
 
 
 def _error(log_error: float) -> str:
@@ -134,15 +159,31 @@ def _verdict_line(result: GateResult) -> str:
     n, grew = len(result.names), int((result.verdict == _GREW).sum())
     if result.outcome == "regression":
         return f"Regression at {result.version}: the error of {grew} of {n} series grew."
+    if result.outcome == "repeat":
+        again = int((result.verdict == _REPEAT).sum())
+        return (
+            f"Repeat needed at {result.version}: {again} of {n} series may have changed, or may "
+            "have had a bad run."
+        )
     if result.outcome == "cannot be told":
-        return f"Nothing could be tested at {result.version}: the noise of every series is unknown."
+        return f"Cannot tell yet at {result.version}: {_why(result)}."
     tested = int((~np.isnan(result.p)).sum())
-    least = float(np.median(result.detectable[~np.isnan(result.p)]))
+    passed = f"Pass at {result.version}: the error grew in none of the {tested} tested series."
+    known = result.detectable[np.isfinite(result.detectable)]
+    if not len(known):
+        return passed
+    least = float(np.median(known))
     preposition = "by" if abs(least) > _LARGE else "of"
     return (
-        f"Pass at {result.version}: the error grew in none of the {tested} tested series. In the "
-        f"median series a shift {preposition} {_error(least)} would be detected half of the time."
+        f"{passed} In the median series a shift {preposition} {_error(least)} would be detected "
+        f"half of the time{within(result)}."
     )
+
+
+def _why(result: GateResult) -> str:
+    """Return the most common reason why series could not be tested."""
+    why = [text for text in result.why.tolist() if text]
+    return max(dict.fromkeys(why), key=why.count) if why else "no series could be tested"
 
 
 def _markdown(result: GateResult, title: str, verdict: str) -> str:
@@ -150,9 +191,17 @@ def _markdown(result: GateResult, title: str, verdict: str) -> str:
     blamed = result.blamed().tolist()
     if blamed:
         lines += ["### Error grew", "", *_table(result, blamed)]
-    others = [
-        i for i in range(len(result.names)) if result.moved_by[i] and result.verdict[i] != _GREW
-    ]
+    again = np.flatnonzero(result.verdict == _REPEAT).tolist()
+    if again:
+        lines += ["### Repeat these", "", *_table(result, again)]
+        lines += [
+            *items(
+                "Runs that would decide:",
+                [f"{result.names[i]}: {_runs(result, i)}" for i in again[:_LISTED]],
+            )
+        ]
+    listed = {*blamed, *again}
+    others = [i for i in range(len(result.names)) if result.moved_by[i] and i not in listed]
     if others:
         others.sort(key=lambda i: -abs(float(result.shift[i])))
         lines += ["### Changed, without a regression", "", *_table(result, others)]
@@ -161,20 +210,10 @@ def _markdown(result: GateResult, title: str, verdict: str) -> str:
     lines += table(["verdict", "series"], counts, right=[1])
     lines.append(
         f"This is check number {result.look} of this history. The probability of any false alarm "
-        f"is at most {result.level:.2g} in this check and {result.alpha:.2g} in all checks "
-        "together."
+        f"is at most {result.level:.2g} in this check and {result.alpha:.2g} in the first 1,000 "
+        "checks together."
     )
-    if result.law.scale != 1 or np.isfinite(result.law.df):
-        law = (
-            f"a Student t distribution of {result.law.df:.3g} degrees of freedom and scale "
-            f"{result.law.scale:.2g}"
-            if np.isfinite(result.law.df)
-            else f"noise that is {result.law.scale:.2g} times as large"
-        )
-        lines.append(
-            "The errors of earlier versions scatter more than their noise explains. Shifts are "
-            f"therefore tested with {law}."
-        )
+    lines += about_noise(result)
     return "\n".join(lines) + "\n"
 
 
@@ -203,8 +242,13 @@ def _do(result: GateResult) -> list[str]:
     """Say what to do next."""
     if result.outcome == "cannot be told":
         return paragraph(
-            "What to do: before the next check, validate each series twice under one version, or "
-            "under two versions."
+            "What to do: add validations of earlier versions, or validate each series several "
+            "times under one version."
+        )
+    if result.outcome == "repeat":
+        return paragraph(
+            "What to do: validate these series again under the same version and add the rows to "
+            "the new table. The check then decides, or says how many more runs it needs."
         )
     if result.outcome == "pass":
         return paragraph("What to do: nothing.")

@@ -114,9 +114,9 @@ def test_check_passes_what_is_as_before(run: Run, quiet: Path, tmp_path: Path) -
     assert "would be detected half of the time" in done.out
 
 
-def test_a_pass_that_could_see_next_to_nothing_says_so(run: Run, tmp_path: Path) -> None:
+def test_a_series_that_is_too_short_says_how_many_more(run: Run, tmp_path: Path) -> None:
     old, fresh = tmp_path / "old.csv", tmp_path / "fresh.csv"
-    # Check number 40 of a single series that is new at the last two: one degree of freedom.
+    # Check number 40 of a single series that is new at the last two.
     lines = [
         f"1.{v},{op},{1 + 0.01 * (v % 2)}" for v in range(40) for op in "ab" if op < "b" or v > 37
     ]
@@ -124,7 +124,33 @@ def test_a_pass_that_could_see_next_to_nothing_says_so(run: Run, tmp_path: Path)
     fresh.write_text("version,op,measured\n1.40,b,1.0\n", encoding="utf-8")
     done = run("halflife", "check", old, fresh, "--series", "op")
     assert done.code == 0, done.err
-    assert re.search(r"a shift by a factor of [0-9.,e+]+ would be detected half", done.out)
+    assert "CANNOT TELL YET." in done.out
+    assert "too few validations to know the noise: 4 more needed" in done.out
+
+
+def test_one_bad_run_asks_for_a_repeat(run: Run, tmp_path: Path) -> None:
+    old, fresh, junit = (tmp_path / name for name in ("old.csv", "fresh.csv", "check.xml"))
+    lines = [f"1.{v},{1 + 0.01 * math.sin(7 * v)}" for v in range(30)]
+    old.write_text("version,measured\n" + "\n".join(lines) + "\n", encoding="utf-8")
+    runs = ["1.30,1.5", "1.30,1.51", "1.30,1.49", "1.30,1.505"]
+
+    def checked(n: int, *more: object) -> Any:
+        fresh.write_text("version,measured\n" + "\n".join(runs[:n]) + "\n", encoding="utf-8")
+        return run("halflife", "check", old, fresh, *more)
+
+    once = checked(1, "--junit", junit)
+    assert once.code == 0
+    assert "REPEAT NEEDED." in once.out
+    assert "Runs" in once.out
+    assert 'skipped message="repeat needed in 1 of 1 series' in junit.read_text(encoding="utf-8")
+    assert checked(1, "--fail-on", "repeat", "--junit", junit).code == 1
+    assert 'type="repeat"' in junit.read_text(encoding="utf-8")
+    document = json.loads(checked(1, "--json").out)
+    assert (document["outcome"], document["series"][0]["verdict"]) == ("repeat", "repeat")
+    needed = document["series"][0]["repeats_needed"]
+    assert 1 <= needed <= 3
+    assert checked(1 + needed).code == 1
+    assert "REGRESSION." in checked(4).out
 
 
 def test_whoever_waits_sees_what_is_done(

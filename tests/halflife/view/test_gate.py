@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from xml.etree import ElementTree as ET
 
@@ -79,7 +80,7 @@ def test_failures_name_operator_release_and_sizes():
 def test_properties_hold_the_levels():
     root = ET.fromstring(junit_xml(mixed(look=2, margin=0.02)))
     properties = {element.get("name"): element.get("value") for element in root.iter("property")}
-    assert properties["level.look"] == "0.00833333"
+    assert properties["level.look"] == "0.000684351"
     assert (properties["look"], properties["alpha"], properties["margin"]) == ("2", "0.05", "0.02")
     assert (properties["series.error grew"], properties["series.cannot be told"]) == ("1", "1")
     assert (properties["outcome"], properties["noise.df"]) == ("regression", "inf")
@@ -150,7 +151,7 @@ def test_summary_of_a_regression():
     assert "- The measurement changed: measure the previous version again on" in text
     assert "| error grew | 1 |" in text
     assert (
-        "check number 1 of this history. The probability of any false alarm is at most 0.025 in"
+        "check number 1 of this history. The probability of any false alarm is at most 0.00075 in"
         in text
     )
     assert "The prediction changed" not in text
@@ -170,8 +171,12 @@ def test_summary_says_what_a_pass_could_have_seen():
 def test_summary_where_nothing_can_be_told(schema):
     result = check(panel_of_rows([[0.0, 0.5]], sd=np.nan))
     text = markdown_summary(result)
-    assert "**Nothing could be tested at 1.1: the noise of every series is unknown.**" in text
-    assert "What to do: before the next check, validate each series twice" in text
+    assert (
+        "**Cannot tell yet at 1.1: too few validations to know the noise: 5 more needed.**" in text
+    )
+    assert (
+        "What to do: add validations of earlier versions, or validate each series several" in text
+    )
     suite = schema(junit_xml(result))[0]
     assert (suite.get("skipped"), suite.get("failures")) == ("1", "0")
 
@@ -218,15 +223,53 @@ def test_summary_says_that_the_law_was_widened():
     panel = panel_of_rows(0.05 * rng.standard_normal((30, 8)))
     text = markdown_summary(check(panel))
     assert re.search(
-        r"The errors of earlier versions scatter more than their noise explains\. Shifts are "
-        r"therefore tested with noise that is [45]\.\d times as large\.",
+        r"Validations of successive versions scatter [45]\.\d times as much as repeats\. The test "
+        r"allows for this\.",
         text,
     )
 
 
-def test_figures_beyond_any_number_are_written():
-    # One df and a late look: what could be seen is beyond floating point.
-    result = check(panel_of_rows([[0.0, 5.0, 1.0]], sd=np.nan), look=1000)
-    assert np.isfinite(result.detectable[0])
-    assert result.detectable[0] > 1000
-    assert "a shift by a factor of 1e+304 would be detected" in markdown_summary(result)
+def test_summary_says_how_the_noise_is_not_normal():
+    rng = np.random.default_rng(0)
+    noise = np.where(rng.random((10, 60)) < 0.06, 8.0, 1.0) * rng.standard_normal((10, 60))
+    for k in range(1, 60):
+        noise[:, k] += 0.5 * noise[:, k - 1]
+    text = markdown_summary(check(panel_of_rows(0.01 * noise, sd=np.nan)))
+    assert re.search(r"single values far off, as often as a Student t .* of [1-4]\.\d degr", text)
+    assert re.search(r"The noise of successive checks is correlated \(0\.[3-6]\d\)\.", text)
+
+
+def repeated():
+    """One value of a series that was quiet before is far off."""
+    quiet = 0.01 * np.random.default_rng(0).standard_normal((2, 30))
+    quiet[0, -1] = -0.4
+    return panel_of_rows(quiet, sd=np.nan, names=("Gelu", "Conv"))
+
+
+def test_what_to_repeat_is_said(schema):
+    result = check(repeated())
+    assert result.outcome == "repeat"
+    n = int(result.repeats_needed[0])
+    runs = f"{n} more run{'s' * (n > 1)} like it would make it a regression"
+    text = markdown_summary(result)
+    assert "**Repeat needed at 1.29: 1 of 2 series may have changed, or may have had a" in text
+    assert f"Gelu: {runs}" in text
+    assert "What to do: validate these series again under the same version" in text
+    suite = schema(junit_xml(result))[0]
+    assert (suite.get("skipped"), suite.get("failures")) == ("1", "0")
+    skipped = suite.find(".//skipped").get("message")
+    assert skipped.startswith("repeat needed in 1 of 1 series: Gelu: error")
+    assert skipped.endswith(runs)
+
+
+def test_a_repeat_may_fail(schema):
+    report = report_halflife(check(repeated()), fail_on=["repeat"])
+    failure = schema(report.junit()).find(".//failure")
+    assert failure.get("type") == "repeat"
+    assert failure.text.startswith("Gelu: error")
+    assert report.failed
+
+
+def test_over_twenty_runs_are_said():
+    result = replace(check(repeated()), repeats_needed=np.zeros(2, dtype=int))
+    assert "over 20 more runs like it" in markdown_summary(result)

@@ -1,0 +1,117 @@
+"""What a gate would have reported, look by look, over a history that exists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from errcomp.errors import InputError
+from errcomp.halflife.gate import REPEAT, as_repeats, spent
+from errcomp.halflife.gate.monitor import Monitor, holm_adjusted
+from errcomp.halflife.panel import Panel
+
+__all__ = ["Replayed", "replayed"]
+
+Floats = NDArray[np.float64]
+Codes = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Replayed:
+    """Alarms of a gate over a history, in order; arrays have one value for each alarm.
+
+    Attributes
+    ----------
+    looks : int
+        Versions at which the gate could test something.
+    repeats : int
+        Looks without an alarm that asked for a repeat.
+    version, series : ndarray of int
+        Where each alarm was raised: positions of the version and the series in the panel.
+    begin : ndarray of int
+        Position of the first version that shifted; the delay is ``version - begin``.
+    shift, p : ndarray
+        Shift of the error on the log scale, and its p-value corrected for the number of series.
+    """
+
+    looks: int
+    repeats: int
+    version: Codes
+    series: Codes
+    begin: Codes
+    shift: Floats
+    p: Floats
+
+
+def replayed(
+    panel: Panel,
+    *,
+    repeats: ArrayLike | None = None,
+    margin: float = 0.0,
+    alpha: float = 0.05,
+) -> Replayed:
+    """Go through a history as the gate would have; every shift that it reports is accepted.
+
+    Parameters
+    ----------
+    panel : Panel
+    repeats, margin, alpha
+        As for `errcomp.halflife.gate.check`.
+
+    Returns
+    -------
+    Replayed
+
+    Raises
+    ------
+    InputError
+        The panel has a single version, or the margin or alpha is out of range.
+
+    Examples
+    --------
+    >>> panel = Panel(
+    ...     versions=("1.0", "1.1", "1.2", "1.3"), months=np.arange(4.0), names=("Gelu",),
+    ...     clusters=np.arange(1), starts=np.array([0, 4]), version=np.arange(4),
+    ...     error=np.array([0.0, 0.7, 0.71, 0.705]), sd=np.full(4, 0.01),
+    ...     noise_df=np.full(1, 20.0), frozen_at_first=True)
+    >>> found = replayed(panel)
+    >>> found.looks, [panel.versions[i] for i in found.version], found.shift.round(2).tolist()
+    (3, ['1.1'], [0.7])
+    """
+    if len(panel.versions) < 2:
+        raise InputError("the history has one version only: there is nothing to compare.")
+    if not 0 <= margin < np.inf:
+        raise InputError(f"margin must be 0 or larger, on the log scale, got {margin}.")
+    first = panel.version[panel.starts[:-1]]
+    monitor = Monitor(panel, as_repeats(repeats, panel), first, margin)
+    monitor.skip(0)
+    looks, asked, found = 0, 0, []
+    for at in range(1, len(panel.versions)):
+        if not len(monitor.rows_at(at)[0]):
+            continue
+        level = spent(at, alpha)
+        look = monitor.look(at, level)
+        looks += bool(np.isfinite(look.p).any())
+        moved = look.p_adjusted <= level
+        if moved.any():
+            shifts = monitor.described(look, look.window)
+            found += [
+                (at, i, shifts.begin[i], shifts.shift[i], look.p_adjusted[i])
+                for i in np.flatnonzero(moved).tolist()
+            ]
+            monitor.accept(look, moved)
+        else:
+            asked += bool(np.nanmin([1.0, *holm_adjusted(look.p_single)]) <= REPEAT)
+    columns: list[Any] = [list(column) for column in zip(*found, strict=True)] or [[]] * 5
+    return Replayed(
+        looks=looks,
+        repeats=asked,
+        version=np.array(columns[0], dtype=np.int64),
+        series=np.array(columns[1], dtype=np.int64),
+        begin=np.array(columns[2], dtype=np.int64),
+        shift=np.array(columns[3], dtype=np.float64),
+        p=np.array(columns[4], dtype=np.float64),
+    )
