@@ -102,7 +102,8 @@ def check(rows: list[Row], history: Path = HISTORY) -> int:
         write(new, rows)
         if code := errcomp("history", "add", store, history):
             return code
-        code = errcomp("halflife", "check", store, new, "--margin", MARGIN)
+        # What needs a repeat is measured again, as an alarm is.
+        code = errcomp("halflife", "check", store, new, "--margin", MARGIN, "--fail-on", "repeat")
         print(
             "An unchanged ratio has an error of -99 %; a ratio that is twice as slow, -99.5 %.",
             flush=True,

@@ -2,8 +2,8 @@ r"""Does a calibrated model still hold under a new version? A gate for every new
 
 The gate has a memory: it goes through the history as it would have at each version (a *look*), and
 compares the latest values of each series, one to thirty of them, with all that came before since
-the last accepted step. See `errcomp.halflife.gate.monitor` for the test, and
-`errcomp.halflife.gate.laws` for the noise that it allows for: heavy tails, single bad runs, slow
+the last accepted step. See ``errcomp.halflife.gate.monitor`` for the test, and
+``errcomp.halflife.gate.laws`` for the noise that it allows for: heavy tails, single bad runs, slow
 swings.
 
 Look k may raise a false alarm, in any of its series, with probability

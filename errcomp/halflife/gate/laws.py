@@ -44,7 +44,7 @@ _CLIPS = (6.0, 4.0, 3.0, 2.5, 2.0, 1.5)
 _BAD = {0.01: 0.5, 0.03: 0.3, 0.08: 0.15, 0.2: 0.05}
 _NORMAL = 5.0
 #: The same for validations that are means of repeats: a single bad run does not explain those.
-_NORMAL_OF_REPEATS = 3e4
+_NORMAL_OF_REPEATS = 3e5
 #: The histogram is a law of its own from this many scores, with this prior weight.
 _MANY, _HISTOGRAM = 100, 0.02
 #: Values that the other laws add to the histogram.

@@ -11,9 +11,9 @@ before them since the last accepted step:
 with m values in the baseline and the autocorrelation ρ of the noise over all series. A suspected
 shift is in its window, and so not in the baseline that it is compared with. A drift that adds up is
 a shift of the window against all that was accepted. The probability of :math:`D_w` under the law of
-the noise (`errcomp.halflife.gate.laws`) becomes that of a Student t with the degrees of freedom of
-the series' scale. The smallest over windows counts three times, which in simulation is what several
-windows at overlapping looks cost.
+the noise (``errcomp.halflife.gate.laws``) becomes that of a Student t with the degrees of freedom
+of the series' scale. The smallest over windows counts three times, which in simulation is what
+several windows at overlapping looks cost.
 
 A single value never raises an alarm by itself, unless it is the mean of repeats: it may be one bad
 run. Two or more may.
