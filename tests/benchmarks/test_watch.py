@@ -27,7 +27,7 @@ def today(watch: Any, factors: dict[str, float]) -> list[dict[str, Any]]:
             "measured": 1.0001 * float(row["measured"]) * factors.get(row["series"], 1.0),
         }
         for row in watch.read(watch.HISTORY)
-        if int(row["repeat"]) <= 2 * watch.TODAY
+        if int(row["repeat"]) <= watch.TODAY
     ]
 
 

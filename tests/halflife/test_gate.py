@@ -139,6 +139,18 @@ def test_rows_with_more_repeats_are_less_noisy():
     assert many < few / 10
 
 
+def test_a_reference_with_many_repeats_is_known_well():
+    # One look at it, with 16 repeats, and a new validation with one sixteenth of its precision.
+    sd = np.array([0.01, 0.04])
+    result = check(panel_of_rows([0.0, 0.2], sd, 30), repeats=[16, 2])
+    half = (result.high[0] - result.low[0]) / 2
+    typical = stats.t.isf(0.025, result.df[0])
+    assert half == pytest.approx(typical * np.hypot(0.01, 0.04), rel=0.02)
+    assert result.outcome == "regression"
+    # The same shift from a reference that is as uncertain as the new validation.
+    assert check(panel_of_rows([0.0, 0.2], 0.04, 30)).p[0] > 10 * result.p[0]
+
+
 def test_the_margin_is_what_a_shift_must_exceed():
     panel = panel_of_rows([0.0, 0.0, 0.0, 0.05], 0.01, np.inf)
     assert check(panel, look=1).outcome == "regression"
@@ -318,6 +330,7 @@ def test_steps_that_were_found_are_accepted_in_a_replay():
     panel = panel_of_rows(rows, 0.01, 20)
     assert since_last_step(panel).tolist() == [2, 0, 4, 3]
     assert since_last_step(panel, version="1.4").tolist() == [2, 0, 2, 3]
+    assert since_last_step(panel, version="1.4", since=3).tolist() == [3, 3, 3, 3]
     assert since_last_step(panel, margin=2.0).tolist() == [0, 0, 2, 0]
     gap = panel_of_rows([[0.0, np.nan, 0.5, 0.5]], 0.01, 20)
     assert since_last_step(gap).tolist() == [2]

@@ -149,7 +149,7 @@ def test_partial_pooling_beats_no_pooling_and_complete_pooling():
 
 def unpooled(kernels, fit, new):
     """Factors of class and mode on the device, else on all devices; time-weighted."""
-    kind = kernels.codes("kernel_class", "mode", "phase")
+    kind = kernels.codes("kernel_class", "mode")
     device = kernels.codes("device")
     log, weight = np.zeros(kernels.n), kernels.count * kernels.predicted
     some = kernels.predicted > 1e-3
@@ -165,17 +165,27 @@ def unpooled(kernels, fit, new):
     return factor[new]
 
 
+def of_operators(kernels, time, modelled):
+    """Return log errors of operators: a training step has their forward and backward time."""
+    operator = kernels.codes("run", "kernel_class", "kernel", "shape")
+    measured, predicted = (
+        np.bincount(operator, kernels.count * x) for x in (kernels.measured, time)
+    )
+    whole = np.bincount(operator, modelled) == np.bincount(operator)
+    return np.abs(np.log(measured[whole] / predicted[whole]))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("key", "median_sum", "mean_sum", "median_kernel"),
-    [("model", 0.051, 0.078, 0.095), ("device", 0.067, 0.086, 0.126)],
+    [("model", 0.051, 0.078, 0.09), ("device", 0.067, 0.086, 0.12)],
 )
 def test_kernels_of_held_out_models_and_devices(key, median_sum, mean_sum, median_kernel):
     kernels = datasets.load("neusight-kernels")
     group = kernels.column(key).astype(str)
     sums = {"pooled": [], "unpooled": [], "naive": []}
     single = {"pooled": [], "unpooled": [], "naive": []}
-    covered = []
+    covered, phases = [], []
     for held_out in np.unique(group):
         new = kernels.take(group == held_out)
         corrected = KernelCorrection().fit(kernels.take(group != held_out)).apply(new)
@@ -191,18 +201,20 @@ def test_kernels_of_held_out_models_and_devices(key, median_sum, mean_sum, media
         for name, time in times.items():
             total = np.bincount(new.codes("run"), new.count * time)
             sums[name].append(np.abs(total / truth - 1))
-            error = np.log(new.measured[modelled] / time[modelled])
-            single[name].append(np.abs(error))
+            single[name].append(of_operators(new, time, modelled))
         covered.append(inside(new, corrected)[modelled])
+        phases.append(np.abs(np.log(new.measured / corrected.predicted))[modelled])
     total = {name: np.concatenate(v) for name, v in sums.items()}
     kernel = {name: float(np.median(np.concatenate(v))) for name, v in single.items()}
     assert np.median(total["pooled"]) < median_sum
     assert total["pooled"].mean() < mean_sum
     assert kernel["pooled"] < median_kernel
     assert total["pooled"].mean() < total["unpooled"].mean()
-    assert kernel["pooled"] < 0.85 * kernel["unpooled"]
+    assert kernel["pooled"] < 0.8 * kernel["unpooled"]
     assert kernel["pooled"] < 0.7 * kernel["naive"]
     assert np.median(total["naive"]) == pytest.approx(0.0588, abs=1e-4)
+    # Kernels of one phase, which the operators' sums may hide.
+    assert np.median(np.concatenate(phases)) < median_kernel + 0.006
     # A new device may be no better in the mean: what is left belongs to runs.
     assert total["pooled"].mean() < total["naive"].mean() + 0.005
     assert 0.83 < np.concatenate(covered).mean() < 0.95

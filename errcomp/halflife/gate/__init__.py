@@ -19,7 +19,7 @@ then be found later.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from errcomp.errors import InputError, describe_names
-from errcomp.halflife.gate.monitor import Monitor, Shifts, holm_adjusted
+from errcomp.halflife.gate.monitor import Look, Monitor, Shifts, holm_adjusted
 from errcomp.halflife.gate.results import GREW, VERDICTS, GateResult, Law
 from errcomp.halflife.panel import Panel
 
@@ -137,15 +137,10 @@ def as_parts(
             f"{', '.join(panel.names[i] for i in wrong[:3].tolist())}."
         )
     base = (panel.version >= first[series]) & (panel.version <= found.last[series])
-    window = (panel.version >= found.begin[series]) & (panel.version <= _newest(found)[series])
-    window &= found.begin[series] >= 0
+    window = (panel.version >= found.begin[series]) & (panel.version <= found.at[series])
     # A prediction has no noise; the rest of the shift is the measurement's.
     predicted = _means(rows[1], series, window, panel) - _means(rows[1], series, base, panel)
     return found.shift - predicted, np.where(np.isnan(found.shift), np.nan, predicted)
-
-
-def _newest(found: Shifts) -> Codes:
-    return np.where(found.begin >= 0, found.at, -1)
 
 
 def _means(values: Floats, series: Codes, which: NDArray[np.bool_], panel: Panel) -> Floats:
@@ -357,16 +352,16 @@ def check(
     ('regression', ['error grew', 'as before'], '1.2 to 1.3', 'reference')
     """
     at = as_position(panel, version)
-    if not 0 <= margin < np.inf:
-        raise InputError(f"margin must be 0 or larger, on the log scale, got {margin}.")
     level = spent(at if look is None else look, alpha)
-    behind = as_repeats(repeats, panel)
     if not (panel.version == at).any():
         raise InputError(
             f"no series was validated under version {panel.versions[at]}. Name another version, or "
             "add its validations."
         )
-    monitor = _before(panel, at, since, behind, margin, alpha)
+    monitor = monitor_of(panel, since, repeats, margin)
+    # With `since` the caller says what was accepted: then nothing else is.
+    for _ in looks(panel, monitor, alpha, until=at, accepting=since is None):
+        pass
     first = monitor.start
     seen = monitor.look(at, level)
     moved = seen.p_adjusted <= level
@@ -423,35 +418,38 @@ def _or_one(p: Floats) -> Floats:
     return np.where(np.isnan(p), 1.0, p)
 
 
-def _before(
-    panel: Panel,
-    at: int,
-    since: ArrayLike | None,
-    repeats: Floats,
-    margin: float,
-    alpha: float,
-) -> Monitor:
-    """Return the gate as it is before a version.
+def looks(
+    panel: Panel, monitor: Monitor, alpha: float, *, until: int, accepting: bool = True
+) -> Iterator[tuple[int, float, Look]]:
+    """Go through versions as a gate would have, and yield version, level and look of each.
 
-    With ``since`` the caller says what was accepted: then nothing else is.
+    What shifted is accepted once the caller has seen it, unless it accepts nothing.
     """
-    first = as_since(panel.version[panel.starts[:-1]] if since is None else since, panel)
-    monitor = Monitor(panel, repeats, first, margin)
-    for version in range(at):
-        if version == 0:
-            monitor.skip(version)
-        elif len(monitor.rows_at(version)[0]):
-            level = spent(version, alpha)
-            look = monitor.look(version, level)
-            if since is None:
+    monitor.skip(0)
+    for at in range(1, until):
+        if len(monitor.rows_at(at)[0]):
+            level = spent(at, alpha)
+            look = monitor.look(at, level)
+            yield at, level, look
+            if accepting:
                 monitor.accept(look, look.p_adjusted <= level)
-    return monitor
+
+
+def monitor_of(
+    panel: Panel, since: ArrayLike | None, repeats: ArrayLike | None, margin: float
+) -> Monitor:
+    """Return a gate that has seen nothing."""
+    if not 0 <= margin < np.inf:
+        raise InputError(f"margin must be 0 or larger, on the log scale, got {margin}.")
+    first = as_since(panel.version[panel.starts[:-1]] if since is None else since, panel)
+    return Monitor(panel, as_repeats(repeats, panel), first, margin)
 
 
 def since_last_step(
     panel: Panel,
     *,
     version: str | None = None,
+    since: ArrayLike | None = None,
     repeats: ArrayLike | None = None,
     margin: float = 0.0,
     alpha: float = 0.05,
@@ -466,6 +464,8 @@ def since_last_step(
     panel : Panel
     version : str, optional
         The version to check; the last one by default. This version and later ones are ignored.
+    since : array_like of int, shape (s,) or scalar, optional
+        Earliest version of the baselines.
     repeats, margin, alpha
         As for `check`.
 
@@ -490,6 +490,7 @@ def since_last_step(
     >>> begin.tolist(), check(panel, since=begin).outcome
     ([1], 'pass')
     """
-    end = as_position(panel, version)
-    monitor = _before(panel, end, None, as_repeats(repeats, panel), margin, alpha)
-    return np.maximum(monitor.start, 0)
+    monitor = monitor_of(panel, since, repeats, margin)
+    for _ in looks(panel, monitor, alpha, until=as_position(panel, version)):
+        pass
+    return monitor.start

@@ -8,7 +8,8 @@ before them since the last accepted step:
           \operatorname{Var} D_w = w\,g(w) + \frac{w^2}{m}\,g(m), \qquad
           g(n) = 1 + 2 \sum_{k<n} (1 - k/n)\,\rho^k
 
-with m values in the baseline and the autocorrelation ρ of the noise over all series. A suspected
+with m values in the baseline and the autocorrelation ρ of the noise over all series. (A value with
+more repeats than others has a smaller standard deviation, and counts for more.) A suspected
 shift is in its window, and so not in the baseline that it is compared with. A drift that adds up is
 a shift of the window against all that was accepted. The probability of :math:`D_w` under the law of
 the noise (``errcomp.halflife.gate.laws``) becomes that of a Student t with the degrees of freedom
@@ -68,7 +69,8 @@ _AGAIN = 1.1
 _CERTAIN, _FARTHEST = 1e-6, 1e4
 #: Below this the probability is averaged over the scale.
 _RARE = 0.003
-
+#: What is summed over the values of a series, see `Monitor._scored`.
+_SUMS = 8
 #: Looks after which a shift without repeats counts as found, for what is detectable.
 _WITHIN = 5
 
@@ -164,6 +166,7 @@ class Monitor:
         self._x = self._table(panel.error)
         self._version = self._table(panel.version, -1).astype(np.int64)
         self._start = np.bincount(series, panel.version < since[series], s).astype(np.int64)
+        self._since = since
         self._n = np.zeros(s, dtype=np.int64)
         self._margin = margin
         # A series has repeats if most of its values have.
@@ -189,7 +192,7 @@ class Monitor:
         #: Series whose values are equal: their noise is unknown.
         self.flat = np.zeros(s, dtype=bool)
         self._next, self._looks = 0.0, 0
-        self._sums = np.zeros((5, s, self._cap + 1))
+        self._sums = np.zeros((_SUMS, s, self._cap + 1))
 
     def _table(self, values: NDArray[Any], missing: float = np.nan) -> Floats:
         """Put the rows of the panel into a table of series by their own values in order."""
@@ -209,10 +212,10 @@ class Monitor:
 
     @property
     def start(self) -> Codes:
-        """Version of the first value of each baseline, -1 without one."""
-        some = self._start < self._n
-        at = np.minimum(self._start, self._cap - 1)
-        return np.where(some, self._version[np.arange(len(at)), at], -1)
+        """First version of each baseline."""
+        at = np.minimum(self._start, np.maximum(self._n - 1, 0))
+        begun = self._version[np.arange(len(at)), at]
+        return np.maximum(begun, self._since)
 
     def look(self, version: int, level: float) -> Look:
         """Test the values of a version, and take them into the past."""
@@ -254,7 +257,7 @@ class Monitor:
         at = np.arange(self._cap)
         n, start = self._n[which], self._start[which]
         late = np.maximum(np.minimum(_LATEST, (n - start) // 8), self._suspected[which])
-        late = np.minimum(late, (n - start) // 2) if early else 0
+        late = np.clip(late, 0, np.maximum(n - start, 0) // 2) if early else 0
         past = at < (n - late)[:, None]
         return past, past & (at >= start[:, None])
 
@@ -267,29 +270,36 @@ class Monitor:
         self._centred[which] = self._n[which]
 
     def _sum(self, which: Codes) -> None:
-        """Sum units, and units times scores, over the values of series."""
+        """Sum scores over the values of series."""
         past, _ = self._inside(which, early=False)
         away = self._x[which] - self._centre[which]
-        scale = self._scale[which][:, None] * self._relative[which]
         units = np.where(past, self._units[which], 0.0)
-        self._sums[:, which, 1:] = np.cumsum(self._scored(away, scale, units), axis=2)
+        scored = self._scored(away, self._scale[which][:, None], self._relative[which], units)
+        self._sums[:, which, 1:] = np.cumsum(scored, axis=2)
 
-    def _scored(self, away: Floats, scale: Floats, units: Floats) -> Floats:
-        """Return units, and units times scores: plain, a margin lower and higher, not clipped."""
+    def _scored(self, away: Floats, scale: Floats, relative: Floats, units: Floats) -> Floats:
+        """Return what is summed over windows, and over baselines.
+
+        Of windows: units, their inverse noise, and units times scores: plain, a margin lower and
+        higher, not clipped. Of baselines: units by their inverse variance, and scores by their
+        inverse noise. Noise is relative to that of a typical value of the series.
+        """
         assert self.law is not None
         clip = self.law.clip
         with np.errstate(invalid="ignore", divide="ignore"):
-            parts = [(away - m) / scale for m in (0.0, self._margin, -self._margin)]
-        scores = [np.clip(np.nan_to_num(part), -clip, clip) for part in parts]
-        scores.append(np.clip(np.nan_to_num(parts[0]), -_FARTHEST, _FARTHEST))
-        return np.stack([units, *(units * score for score in scores)])
+            parts = [(away - m) / (scale * relative) for m in (0.0, self._margin, -self._margin)]
+        plain, up, down = (units * np.clip(np.nan_to_num(part), -clip, clip) for part in parts)
+        far = units * np.clip(np.nan_to_num(parts[0]), -_FARTHEST, _FARTHEST)
+        inverse = units / relative
+        of_baseline = inverse / relative, plain / relative
+        return np.stack([units, inverse, plain, up, down, far, *of_baseline])
 
     def _add(self, series: Codes, at: Codes) -> None:
         """Add one value to each of the series."""
         self._centre[series, at] = self._centre[series, np.maximum(at - 1, 0)]
         away = self._x[series, at] - self._centre[series, at]
-        scale = self._scale[series] * self._relative[series, at]
-        new = self._scored(away, scale, self._units[series, at])
+        relative = self._relative[series, at]
+        new = self._scored(away, self._scale[series], relative, self._units[series, at])
         self._sums[:, series, at + 1] = self._sums[:, series, at] + new
 
     def _learn(self, level: float) -> None:
@@ -378,59 +388,77 @@ class Monitor:
     def _mixed(self, series: Codes, at: Codes, first: Codes, more: int = 0) -> Floats:
         """Average probabilities of windows over the scale; ``more`` values like theirs follow."""
         assert self.law is not None
-        w, inflation, _ = self._windows(series, at, first)
-        start = self._start[series]
-        base = self._sums[:2, series, first] - self._sums[:2, series, start]
-        m = np.maximum(base[0], 1)
-        longest = int((at - first).max()) + 1
-        place = np.minimum(first[:, None] + np.arange(longest), at[:, None])
-        inside = first[:, None] + np.arange(longest) <= at[:, None]
+        m, precision, mean = self._baseline(series, first)
+        place = np.minimum(first[:, None] + np.arange(int((at - first).max()) + 1), at[:, None])
+        inside = first[:, None] + np.arange(place.shape[1]) <= at[:, None]
         away = self._x[series[:, None], place] - self._centre[series, at][:, None]
-        scale = self._scale[series][:, None] * self._relative[series[:, None], place]
+        relative = self._relative[series[:, None], place]
+        scale = self._scale[series][:, None] * relative
         units = np.where(inside, self._units[series[:, None], place], 0.0)
+        w = units.sum(axis=1)
         grown = (w + more) / w
-        if more:
-            inflation = memory(w + more, self.ar) + (w + more) / m * memory(m, self.ar)
-        of_mean, alone = 1 + memory(m, self.ar) / m, 1 + (w + more) / m
+        inverse = (units / relative).sum(axis=1) * grown
+        w = w + more
+        inflation, steady = (
+            self._inflation(w, inverse, m, precision, swings=swings) for swings in (True, False)
+        )
+        of_nearest = np.sqrt(1 + (inverse / w) ** 2 / precision * memory(m, self.ar))
         df = np.minimum(self.df[series] + EFFICIENCY * more, EXACT)
-        single = (w == 1) & (more == 0)
+        single = w == 1
         total = np.zeros(len(series))
         for share, weight in zip(*SHARES, strict=True):
             # A scale that is larger by this factor, for which the estimate came out as it is.
             factor = np.sqrt(df / 2 / special.gammaincinv(df / 2, share))[:, None]
             with np.errstate(invalid="ignore", divide="ignore"):
                 parts = [(away - x) / (scale * factor) for x in (self._margin, -self._margin)]
-            mean = base[1] / m / factor[:, 0]
+            below = inverse * mean / factor[:, 0]
             sides = [
-                ((units * np.clip(part, -self.law.clip, self.law.clip)).sum(axis=1) - w * mean)
-                * grown
+                (units * np.clip(part, -self.law.clip, self.law.clip)).sum(axis=1) * grown - below
                 for part in parts
             ]
-            p = self._p_of(w + more, inflation, *sides)
+            p = self._p_of(w, inflation, *sides)
             if self.ar > 0:
                 # A swing does not reach the value nearest to the baseline, and bad runs do not
                 # come in swings.
-                nearest = np.maximum(*(np.where(inside, side, np.inf).min(axis=1)
-                                       for side in (parts[0], -parts[1])))  # fmt: skip
-                swing = 2 * special.ndtr(-np.maximum(nearest, 0) / np.sqrt(of_mean))
-                p = np.minimum(p, np.maximum(self._p_of(w + more, alone, *sides), swing))
+                up, down = (
+                    np.where(inside, side, np.inf).min(axis=1) for side in (parts[0], -parts[1])
+                )
+                swing = 2 * special.ndtr(-np.maximum(np.maximum(up, down), 0) / of_nearest)
+                p = np.minimum(p, np.maximum(self._p_of(w, steady, *sides), swing))
             if single.any():
-                ones = [
-                    (part[single, 0] - mean[single]) / np.sqrt(inflation[single]) for part in parts
-                ]
-                p[single] = self.law.p_of_one(*ones)
+                p[single] = self.law.p_of_one(
+                    *((part[:, 0] - below)[single] / np.sqrt(inflation[single]) for part in parts)
+                )
             total += weight * p
         return total
 
-    def _windows(self, series: Codes, at: Codes, first: Codes) -> tuple[Floats, Floats, Floats]:
-        """Return values, inflation of the variance, and the sums, of windows from first."""
+    def _baseline(self, series: Codes, first: Codes) -> tuple[Floats, Floats, Floats]:
+        """Return values, precision, and mean of the baselines of windows from first.
+
+        The mean is in standard deviations of a typical value, and its variance is one over the
+        precision.
+        """
         start = self._start[series]
-        end, begin = self._sums[:, series, at + 1], self._sums[:, series, first]
-        base = begin - self._sums[:, series, start]
-        inside = end - begin
-        m, w = np.maximum(base[0], 1), inside[0]
-        inflation = memory(w, self.ar) + w / m * memory(m, self.ar)
-        return w, inflation, inside[1:] - w * base[1] / m
+        sums = self._sums[:, series, first] - self._sums[:, series, start]
+        precision = np.where(sums[6] > 0, sums[6], 1.0)
+        return np.maximum(sums[0], 1), precision, sums[7] / precision
+
+    def _inflation(
+        self, w: Floats, inverse: Floats, m: Floats, precision: Floats, *, swings: bool = True
+    ) -> Floats:
+        """Return the variance of the sum of w values beyond their baseline, per value."""
+        ar = self.ar if swings else 0.0
+        return memory(w, ar) + inverse**2 / np.maximum(w, 1) / precision * memory(m, ar)
+
+    def _windows(self, series: Codes, at: Codes, first: Codes) -> tuple[Floats, Floats, Floats]:
+        """Return values, inflation of the variance, and the sums, of windows from first.
+
+        The sums are those of scores beyond the baseline: a margin lower and higher, not clipped.
+        """
+        inside = self._sums[:, series, at + 1] - self._sums[:, series, first]
+        m, precision, mean = self._baseline(series, first)
+        w, inverse = inside[:2]
+        return w, self._inflation(w, inverse, m, precision), inside[3:6] - inverse * mean
 
     def _p(self, series: Codes, at: Codes, first: Codes) -> tuple[Floats, Floats]:
         """Return the probability of each window without a change, and its mean shift.
@@ -438,27 +466,18 @@ class Monitor:
         The scale is taken as known; the shift is in standard errors, and not clipped.
         """
         assert self.law is not None
-        w, inflation, (_, up, down, plain) = self._windows(series, at, first)
+        w, inflation, (up, down, plain) = self._windows(series, at, first)
         p = self._p_of(w, inflation, up, down)
         one = (first == at) & (w == 1)
         if one.any():
-            z = self._one(series[one], at[one])
-            shrink = 1 / np.sqrt(inflation[one])
-            p[one] = self.law.p_of_one(z[0] * shrink, z[1] * shrink)
+            # Single scores are not clipped.
+            scale = self._scale[series] * self._relative[series, at]
+            margin = self._margin / np.where(scale > 0, scale, 1.0)[one]
+            sides = (plain[one] - margin, plain[one] + margin)
+            p[one] = self.law.p_of_one(*(side / np.sqrt(inflation[one]) for side in sides))
         exact = self._scale[series] == 0
         p[exact] = np.where((up[exact] > 0) | (down[exact] < 0), 0.0, 1.0)
         return p, np.abs(plain) / np.sqrt(w * inflation)
-
-    def _one(self, series: Codes, at: Codes) -> Floats:
-        """Return scores of single values beyond their baseline, not clipped: up and down."""
-        start = self._start[series]
-        base = self._sums[:2, series, at] - self._sums[:2, series, start]
-        mean = base[1] / np.maximum(base[0], 1)
-        away = self._x[series, at] - self._centre[series, at]
-        scale = self._scale[series] * self._relative[series, at]
-        with np.errstate(invalid="ignore", divide="ignore"):
-            scores = [(away - m) / scale - mean for m in (self._margin, -self._margin)]
-        return np.asarray(np.nan_to_num(np.stack(scores)))
 
     def _p_of(self, w: Floats, inflation: Floats, up: Floats, down: Floats) -> Floats:
         assert self.law is not None
@@ -475,27 +494,29 @@ class Monitor:
         """Return the size of shifts in windows of this many values."""
         series, at = look.series, look.at
         first, start = np.maximum(at + 1 - window[series], 0), self._start[series]
-        m = np.maximum(first - start, 0)
-        some = m > 0
-        w, inflation, _ = self._windows(series, at, first)
-        base = self._sums[:2, series, first] - self._sums[:2, series, start]
+        n = np.maximum(first - start, 0)
+        some = n > 0
+        m, precision, mean = self._baseline(series, first)
         scale = self._scale[series]
-        mean = base[1] / np.where(base[0] > 0, base[0], 1.0)
         level = np.where(some, self._centre[series, at] + np.nan_to_num(scale) * mean, np.nan)
-        inside = np.arange(self._cap)
-        inside = (inside >= first[:, None]) & (inside <= at[:, None])
+        place = np.arange(self._cap)
+        inside = (place >= first[:, None]) & (place <= at[:, None])
         # The median of one and of two values is their mean.
         middle = medians(np.where(inside, self._x[series], np.nan))
+        units = np.where(inside, self._units[series], 0.0)
+        w = units.sum(axis=1)
+        of_window = (units * self._relative[series] ** 2).sum(axis=1) / w**2 * memory(w, self.ar)
+        variance = of_window + memory(m, self.ar) / precision
         last = np.where(some, self._version[series, np.maximum(first - 1, 0)], -1)
         return Shifts(
-            n=self._spread(series, m, 0),
+            n=self._spread(series, n, 0),
             begin=self._spread(series, self._version[series, first], -1),
             last=self._spread(series, last, -1),
             at=self._spread(series, self._version[series, at], -1),
             level=self._spread(series, level),
             new=self._spread(series, self._x[series, at]),
             shift=self._spread(series, middle - level),
-            se=self._spread(series, scale * np.sqrt(inflation / np.maximum(w, 1))),
+            se=self._spread(series, scale * np.sqrt(variance)),
         )
 
     # What others ask of the state
@@ -535,7 +556,7 @@ class Monitor:
         """Return the shift that would be found in half of the cases, see `GateResult`."""
         assert self.law is not None
         series, at = look.series, look.at
-        m = np.maximum(at + 1 - look.window[series] - self._start[series], 1)
+        m, precision, _ = self._baseline(series, np.maximum(at + 1 - look.window[series], 0))
         z = special.stdtrit(np.minimum(np.maximum(self.df[series], 1), 1e9), level / _WINDOWS / 2)
         log_p = np.log(np.maximum(2 * special.ndtr(z), 1e-300))
         least = np.full(len(series), np.inf)
@@ -545,14 +566,15 @@ class Monitor:
             x, above, _ = self.law.tables[k]
             beyond = np.interp(-log_p, -above, x)
             beyond = np.where(log_p < above[-1], np.inf, beyond)
-            inflation = memory(float(size), self.ar) + size / m * memory(m, self.ar)
-            beyond *= np.sqrt(inflation) / size
+            w = np.full(len(series), float(size))
+            beyond *= np.sqrt(self._inflation(w, w, m, precision)) / size
             # Scores near the clip say nothing about the size of what is beyond it.
             beyond[beyond > (MOST if size == 1 else self.law.clip - 0.5)] = np.inf
             fits = (size == 1) == self.repeated[series]
             least = np.where(fits, np.minimum(least, beyond), least)
         least[np.isinf(least) | np.isnan(look.p[series])] = np.nan
-        return self._spread(series, self._margin + least * self._scale[series])
+        scale = self._scale[series] * self._relative[series, at]
+        return self._spread(series, self._margin + least * scale)
 
     def repeats_needed(self, window: Codes, which: Codes, level: float, most: int = 20) -> Codes:
         """Return how many more runs like the suspected ones would make alarms; 0 beyond most."""

@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from errcomp.errors import InputError
-from errcomp.halflife.gate import REPEAT, as_repeats, spent
-from errcomp.halflife.gate.monitor import Monitor, holm_adjusted
+from errcomp.halflife.gate import REPEAT, looks, monitor_of
+from errcomp.halflife.gate.monitor import holm_adjusted
 from errcomp.halflife.panel import Panel
 
 __all__ = ["Replayed", "replayed"]
@@ -83,18 +83,10 @@ def replayed(
     """
     if len(panel.versions) < 2:
         raise InputError("the history has one version only: there is nothing to compare.")
-    if not 0 <= margin < np.inf:
-        raise InputError(f"margin must be 0 or larger, on the log scale, got {margin}.")
-    first = panel.version[panel.starts[:-1]]
-    monitor = Monitor(panel, as_repeats(repeats, panel), first, margin)
-    monitor.skip(0)
-    looks, asked, found = 0, 0, []
-    for at in range(1, len(panel.versions)):
-        if not len(monitor.rows_at(at)[0]):
-            continue
-        level = spent(at, alpha)
-        look = monitor.look(at, level)
-        looks += bool(np.isfinite(look.p).any())
+    monitor = monitor_of(panel, None, repeats, margin)
+    n, asked, found = 0, 0, []
+    for at, level, look in looks(panel, monitor, alpha, until=len(panel.versions)):
+        n += bool(np.isfinite(look.p).any())
         moved = look.p_adjusted <= level
         if moved.any():
             shifts = monitor.described(look, look.window)
@@ -102,12 +94,11 @@ def replayed(
                 (at, i, shifts.begin[i], shifts.shift[i], look.p_adjusted[i])
                 for i in np.flatnonzero(moved).tolist()
             ]
-            monitor.accept(look, moved)
         else:
             asked += bool(np.nanmin([1.0, *holm_adjusted(look.p_single)]) <= REPEAT)
     columns: list[Any] = [list(column) for column in zip(*found, strict=True)] or [[]] * 5
     return Replayed(
-        looks=looks,
+        looks=n,
         repeats=asked,
         version=np.array(columns[0], dtype=np.int64),
         series=np.array(columns[1], dtype=np.int64),
