@@ -119,7 +119,7 @@ def _moved(result: GateResult, notes: tuple[str, ...]) -> Table:
         Column("What changed", lambda i: _shown(result.moved_by[i])),
     ]
     if (result.verdict == _REPEAT).any():
-        columns.append(Column("Runs to decide", lambda i: _runs(result, i)))
+        columns.insert(2, Column("Runs to decide", lambda i: _runs(result, i)))
     worst = [x for x in result.detectable.tolist() if math.isfinite(x)]
     lines: list[Note | str] = [
         f"{_shown(result.outcome).upper()}. {_tally(result)}.",
