@@ -28,8 +28,8 @@ EXAMPLES = {
 }
 #: What a signal raises. Python's own handler of Ctrl-C raises the same.
 _RAISED = (KeyboardInterrupt, SystemExit)
-#: Seconds until a signal that was dropped is sent again: the callback that dropped it has ended.
-_AGAIN_S = 0.01
+#: Seconds until a signal is sent again, if the command has not ended: what dropped it has.
+_AGAIN_S = 0.1
 
 
 def build_parser() -> Parser:
@@ -177,9 +177,7 @@ class _Signals:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
-            self._timer.join()
+        self._expect_none()
         for number, before in self._handlers.items():
             signal.signal(number, before)
         sys.unraisablehook = self._hook
@@ -191,18 +189,25 @@ class _Signals:
 
     def _stop(self, number: int, _: object) -> None:
         self._came = number
+        # A library may drop what is raised here, and Python does in its own callbacks.
+        self._expect_none()
+        self._timer = Timer(_AGAIN_S, interrupt_main, [number])
+        self._timer.daemon = True
+        self._timer.start()
         # One more does not keep what ends from cleaning up: Polars makes two of one Ctrl-C.
         if not isinstance(sys.exc_info()[1], _RAISED):
             raise _meaning(number)
 
+    def _expect_none(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer.join()
+
     def _dropped(self, dropped: sys.UnraisableHookArgs) -> None:
-        """Send a signal again after Python dropped it, as it does in its own callbacks."""
-        if dropped.exc_type in _RAISED:
-            number = signal.SIGINT if dropped.exc_type is KeyboardInterrupt else signal.SIGTERM
-            self._timer = Timer(_AGAIN_S, interrupt_main, [number])
-            self._timer.start()
-        elif "ignored due to race condition" not in str(dropped.exc_value):
-            # That one came while `__exit__` gave up its handler: the command has ended.
+        """Report what Python drops, but for a signal, which comes again."""
+        # The other one came while `__exit__` gave up its handler: the command has ended.
+        late = "ignored due to race condition" in str(dropped.exc_value)
+        if dropped.exc_type not in _RAISED and not late:
             self._hook(dropped)
 
 

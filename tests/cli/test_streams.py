@@ -143,6 +143,27 @@ def test_a_signal_that_python_drops_is_heard(number: str, code: int, said: str) 
 
 
 @pytest.mark.parametrize(("number", "code", "said"), ANSWERS)
+def test_a_signal_that_a_library_drops_is_heard(number: str, code: int, said: str) -> None:
+    """As one does that tries an import and takes any failure for a missing extra."""
+    program = (
+        "import contextlib, signal, sys, time\n"
+        "from errcomp.cli import main\n"
+        "class Drop:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'errcomp.cli.commands.propagate':\n"
+        "            with contextlib.suppress(BaseException):\n"
+        f"                signal.raise_signal(signal.{number})\n"
+        "            while True:\n"
+        "                time.sleep(0.01)\n"
+        "sys.meta_path.insert(0, Drop())\n"
+        "sys.exit(main(['propagate', 'validate', '--json']))\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+
+
+@pytest.mark.parametrize(("number", "code", "said"), ANSWERS)
 @pytest.mark.parametrize("error", ["TypeError", "OSError", "InputError", "GeneratorExit"])
 def test_a_signal_that_a_library_turns_into_another_error_is_one(
     error: str, number: str, code: int, said: str
