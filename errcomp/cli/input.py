@@ -156,13 +156,40 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
         "named series, or else all columns that errcomp uses for nothing else)",
     )
     group.add_argument("--unit", help="unit of all measurements, e.g. ms")
-    group.add_argument(
+    order = group.add_mutually_exclusive_group()
+    order.add_argument(
         "--order",
         metavar="VERSION,VERSION",
         help="versions, oldest first; needed only if none of release dates, version numbers and "
         "dates of validation gives their order",
     )
+    order.add_argument(
+        "--order-by",
+        metavar="COLUMNS",
+        help="columns of numbers or dates that order the versions, e.g. commit_date,position; or "
+        "rows: as they first appear in the table",
+    )
+    order.add_argument(
+        "--git-log",
+        metavar="FILE",
+        help="output of `git log` in the repository whose commits or tags are the versions; - "
+        "reads standard input",
+    )
     add_where(group)
+
+
+def order_of(args: argparse.Namespace) -> dict[str, Any]:
+    """Return what orders the versions of a history, as arguments of its table."""
+    if args.git_log:
+        from errcomp.readers import git_log
+
+        # Each table of a command asks for it, and standard input can be read only once.
+        if isinstance(args.git_log, str):
+            args.git_log = git_log.read(args.git_log)
+    return {
+        "order": args.git_log or parse_keys(args.order) or None,
+        "order_by": parse_keys(args.order_by) or None,
+    }
 
 
 def seed(text: str) -> int:
@@ -425,14 +452,12 @@ def read_history(args: argparse.Namespace, name: str) -> History:
         where = parse_where(args.where)
         output = ingest(name)
         chosen = output.of(**where) if where else output
-        return chosen.history_of(
-            order=parse_keys(args.order) or None, series=parse_keys(args.series) or None
-        )
+        return chosen.history_of(**order_of(args), series=parse_keys(args.series) or None)
     history = reader.read(
         name,
         columns=columns,
         series=parse_keys(args.series) or None,
-        order=parse_keys(args.order) or None,
+        **order_of(args),
         unit=args.unit,
     )
     tell_notes(name)

@@ -21,6 +21,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     series: Sequence[str] | None = None,
     order: Sequence[str] | None = None,
+    order_by: str | Sequence[str] | None = None,
     unit: str | None = None,
 ) -> History:
     r"""Read a history from a CSV (also gzipped), Parquet, JSON or JSON lines file.
@@ -35,8 +36,8 @@ def read(
         ``{"version": "round"}``: name here → column of the file.
     series : sequence of str, optional
         Columns that together name a series.
-    order : sequence of str, optional
-        Versions, oldest first; needed only if release dates, numbers and dates cannot order them.
+    order, order_by
+        What orders the versions, as for `errcomp.tables.History`.
     unit : str, optional
         Unit of all measurements; a column ``unit`` must agree.
 
@@ -74,6 +75,7 @@ def read(
         columns=wanted,
         series=series,
         order=order,
+        order_by=order_by,
         unit=unit,
         source=str(path),
         line_offset=offset,

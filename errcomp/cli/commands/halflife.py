@@ -11,6 +11,7 @@ from errcomp.cli.input import (
     add_jobs_argument,
     fraction,
     no_such_table,
+    order_of,
     parse_keys,
     read_history,
     seed,
@@ -221,13 +222,15 @@ def _load(args: argparse.Namespace, name: str) -> History:
         from errcomp.halflife.store import HistoryStore
 
         # With a new table, these options say how to read that table.
-        if not hasattr(args, "new") and (args.column or args.series or args.unit):
+        beside = hasattr(args, "new")
+        if not beside and (args.column or args.unit):
             raise InputError(
                 f"{HistoryStore(name).shown} is a store: its columns and units are known. "
-                "Leave out --column, --series and --unit."
+                "Leave out --column and --unit."
             )
+        series = None if beside else parse_keys(args.series) or None
         with HistoryStore(name) as store:
-            history = store.load(name=args.name, order=parse_keys(args.order) or None)
+            history = store.load(name=args.name, series=series, **order_of(args))
         return select(history, args.where)
     if not path.exists() and name in datasets.histories():
         embedded: History = datasets.load(name)

@@ -405,7 +405,14 @@ def _joined(history: History, new: History, fresh: Sequence[str]) -> History:
             f"{_prefix(new)}the columns do not match the columns of the history ({reason}). "
             "Columns of the same name need the same type."
         ) from error
-    return History(whole, order=order, unit=history.unit, source="history and new validations")
+    return History(
+        whole,
+        series=history.given_series or new.given_series,
+        order=order,
+        order_by=history.order_columns,
+        unit=history.unit,
+        source="history and new validations",
+    )
 
 
 def _prefix(table: History) -> str:

@@ -218,7 +218,9 @@ class HistoryStore:
         *,
         name: str = "default",
         where: Mapping[str, Any] | None = None,
+        series: Sequence[str] | None = None,
         order: Sequence[str] | None = None,
+        order_by: str | Sequence[str] | None = None,
     ) -> History:
         """Return a history, in the order in which it was added.
 
@@ -227,8 +229,12 @@ class HistoryStore:
         name : str
         where : mapping of str to values, optional
             Only these validations, as for `History.where`.
+        series : sequence of str, optional
+            Columns that together name a series, as for `errcomp.tables.History`.
         order : sequence of str, optional
             Versions, oldest first, if release dates, numbers or dates cannot order them.
+        order_by : str or sequence of str, optional
+            Columns that order them, as for `errcomp.tables.History`.
 
         Returns
         -------
@@ -252,7 +258,9 @@ class HistoryStore:
         [4.0, 2.0]
         """
         source = f"{self._place.shown} ({name})"
-        history = History(self._frame(name), order=order, source=source)
+        history = History(
+            self._frame(name), series=series, order=order, order_by=order_by, source=source
+        )
         return history.where(where) if where else history
 
     def list(self) -> tuple[StoredHistory, ...]:

@@ -134,6 +134,8 @@ def _ordered(half_lives: HalfLives) -> str:
     """Say what the versions are ordered by."""
     order = {
         "order": "in the given order",
+        "columns": "by the given columns",
+        "rows": "as in the table",
         "released": "by release date",
         "number": "by version number",
         "date": "by date of their first validation",

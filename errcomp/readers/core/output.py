@@ -319,14 +319,18 @@ class Output(Content):
         return self.history_of()
 
     def history_of(
-        self, *, order: Sequence[str] | None = None, series: Sequence[str] | None = None
+        self,
+        *,
+        order: Sequence[str] | None = None,
+        order_by: str | Sequence[str] | None = None,
+        series: Sequence[str] | None = None,
     ) -> History:
         """Return measurements under successive versions of the software.
 
         Parameters
         ----------
-        order : sequence of str, optional
-            Versions, oldest first, needed if nothing else orders them.
+        order, order_by
+            What orders the versions, as for `errcomp.tables.History`.
         series : sequence of str, optional
             Columns that together name a series.
 
@@ -356,7 +360,11 @@ class Output(Content):
         rows = self.rows.filter(pl.col("version").is_not_null() & pl.col("measured").is_not_null())
         rows = without_empty(self._of_one_unit(self._of_one_level(rows)))
         return History(
-            rows.drop("reference", strict=False), source=self.name, order=order, series=series
+            rows.drop("reference", strict=False),
+            source=self.name,
+            order=order,
+            order_by=order_by,
+            series=series,
         )
 
     def _times(self, level: str) -> pl.DataFrame:

@@ -52,8 +52,9 @@ class HistoryRows(EngineRows):
         Polars LazyFrame, DuckDB relation, Dask or Spark dataframe, …; a frame in memory counts as
         an engine too. Columns as in `errcomp.tables.History`; numbers must have a numeric type,
         and a row without ``measured`` is a validation without a result.
-    columns, series, order, unit, source
-        As in `errcomp.tables.History`.
+    columns, series, order, order_by, unit, source
+        As in `errcomp.tables.History`, but ``order_by`` names columns: rows of an engine have no
+        order.
 
     Attributes
     ----------
@@ -96,10 +97,12 @@ class HistoryRows(EngineRows):
         columns: Mapping[str, str] | None = None,
         series: Sequence[str] | None = None,
         order: Sequence[str] | None = None,
+        order_by: str | Sequence[str] | None = None,
         unit: str | None = None,
         source: str = "",
     ) -> None:
         self._series, self._order, self._unit = series, order, unit
+        self._order_by = (order_by,) if isinstance(order_by, str) else tuple(order_by or ())
         super().__init__(
             data,
             columns,
@@ -151,17 +154,18 @@ class HistoryRows(EngineRows):
         if not named and "series" in columns:
             named = [name for name in ("series", "level", "predictor") if name in columns]
         elif not named:
-            named = [name for name in columns if name not in (*NOT_KEYS, *OCCASION)]
+            other = (*NOT_KEYS, *OCCASION, *self._order_by)
+            named = [name for name in columns if name not in other]
         other = ("version", "predictor_version", "released", "date", "n_repeats", "unit")
         stack = [name for name in columns if name.startswith(STACK)]
         able = list(dict.fromkeys(("series", *(n for n in columns if n not in NOT_KEYS))))
-        for name in keys:
+        for name in (*keys, *self._order_by):
             if name not in able:
                 raise InputError(
                     f"{self.prefix}no column {name!r}. "
                     f"{offer('Columns to group by', able, wanted=str(name))}"
                 )
-        wanted = dict.fromkeys((*named, *other, *stack, *keys))
+        wanted = dict.fromkeys((*named, *other, *stack, *keys, *self._order_by))
         return [name for name in wanted if name in columns]
 
 
@@ -178,7 +182,12 @@ class _GroupedHistory(History):
         frame, order = group_table(columns, (*cells.keys, "measured"))
         self._n, self._cell_keys = cells.n[order], list(cells.keys)
         super().__init__(
-            frame, series=rows._series, order=rows._order, unit=rows._unit, source=rows.source
+            frame,
+            series=rows._series,
+            order=rows._order,
+            order_by=rows._order_by,
+            unit=rows._unit,
+            source=rows.source,
         )
         missing = int(cells.n[measured.missing].sum())
         none = (Dropped("no measurement", missing),) if missing else ()

@@ -19,7 +19,6 @@ from errcomp.tables.memory.history_columns import (
     first_dates,
     known_keys,
     n_pairs,
-    order_versions,
     positive,
     series_names,
     spreads,
@@ -28,6 +27,7 @@ from errcomp.tables.memory.history_columns import (
     version_codes,
     without_empty,
 )
+from errcomp.tables.memory.versions import ROWS, order_by_columns, order_versions
 from errcomp.tables.table import OnDemand, Table
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from errcomp.results import Dropped
-    from errcomp.tables.memory.history_columns import OrderBy
+    from errcomp.tables.memory.versions import OrderBy
 
 
 OPTIONS = "--column version=COLUMN --column measured=COLUMN"
@@ -76,6 +76,11 @@ class History(Table):
         Results beside ``measured`` (a second run, a percentile) do not name the series.
     order : sequence of str, optional
         Versions, oldest first; needed only if release dates, numbers and dates cannot order them.
+        A hash of a commit may be shorter or longer than in the table.
+    order_by : str or sequence of str, optional
+        Instead of ``order``: columns of numbers or dates that order the versions, the second where
+        the first has equal values, …; or ``"rows"``, for the order in which they appear in the
+        table. These columns do not name series.
     unit : str, optional
         Unit of all measurements. Must agree with a column ``unit``, if there is one.
     source : str
@@ -88,9 +93,12 @@ class History(Table):
     versions : tuple of str
         Oldest first. A selection keeps all versions of the table: a version without a validation in
         the selection is still a release (see `with_own_versions`).
-    order_by : {"order", "released", "number", "date", "single"}
-        What ordered the versions: the given order, release dates, version numbers, or the dates of
-        the first validation; ``"single"`` if there is only one version.
+    order_by : {"order", "columns", "rows", "released", "number", "date", "single"}
+        What ordered the versions: the given order, the given columns, the rows, release dates,
+        version numbers, or the dates of the first validation; ``"single"`` if there is only one
+        version.
+    order_columns : tuple of str
+        Columns that were given to order the versions.
     version_dates : ndarray of datetime64[s], shape (versions,)
         Release date if known, else the date of the first validation; NaT without both.
     version : ndarray of int, shape (n,)
@@ -101,6 +109,8 @@ class History(Table):
         Position in `series_names`.
     series_columns : tuple of str
         Columns that name the series.
+    given_series : tuple of str
+        Those of them that were given; empty if errcomp chose them.
     stack : ndarray of int, shape (n,)
         Number of the combination of predictor version and stack components of each row.
     measured, predicted : ndarray, shape (n,)
@@ -118,8 +128,8 @@ class History(Table):
     InputError
         Columns or values are missing, values are not numbers or not positive, units are mixed
         within a series, dates cannot be read or mix times with and without a time zone, a version
-        has two release dates, a validation occurs twice, versions cannot be ordered, or no row is
-        left.
+        has two release dates, a validation occurs twice, versions cannot be ordered, both
+        ``order`` and ``order_by`` are given, or no row is left.
 
     Notes
     -----
@@ -159,6 +169,7 @@ class History(Table):
         columns: Mapping[str, str] | None = None,
         series: Sequence[str] | None = None,
         order: Sequence[str] | None = None,
+        order_by: str | Sequence[str] | None = None,
         unit: str | None = None,
         source: str = "",
         line_offset: int | None = None,
@@ -183,31 +194,33 @@ class History(Table):
             for name in ("date", "released")
         )
         self.notes: tuple[str, ...] = ()
+        if order is not None and order_by:
+            raise InputError(f"{origin.prefix}order and order_by exclude each other. Give one.")
+        self.order_columns = (order_by,) if isinstance(order_by, str) else tuple(order_by or ())
         versions, names = version_codes(frame, ok, origin)
         self.version = versions[ok]
-        self._read_series(frame, ok, used, known_keys(series, frame.columns, origin.prefix))
+        self.given_series = known_keys(series, frame.columns, origin.prefix)
+        self._read_series(frame, ok, used)
         self.unit, notes = unit_of(frame, unit, ok, used, self.series, self.series_names)
         self.notes += notes
         self._check_unique(frame, ok, used)
-        self._order(names, order, used)
+        self._order(frame.filter(ok.tolist()) if order_by else frame, names, order, used)
         self._read_columns(frame, ok)
 
     def _origin(self, frame: nw.DataFrame[Any], source: str, line_offset: int | None) -> Origin:
         return Origin.of_table(source, len(frame), line_offset)
 
-    def _read_series(
-        self, frame: nw.DataFrame[Any], ok: NDArray[np.bool_], used: Origin, given: Sequence[str]
-    ) -> None:
+    def _read_series(self, frame: nw.DataFrame[Any], ok: NDArray[np.bool_], used: Origin) -> None:
         components = [name for name in frame.columns if name.startswith(STACK)]
         of_predictor = [name for name in ("predictor_version",) if name in frame.columns]
         self.stack = codes_of(frame, [*of_predictor, *components], used)[0][ok]
-        if given:
-            names = [*given]
+        if self.given_series:
+            names = [*self.given_series]
         elif "series" in frame.columns:
             names = [name for name in ("series", "level", "predictor") if name in frame.columns]
         else:
             # Sorted, so that the name of a series does not depend on the order of the columns.
-            other = {*NOT_KEYS, *OCCASION, *components}
+            other = {*NOT_KEYS, *OCCASION, *components, *self.order_columns}
             names = sorted(set(frame.columns) - other)
         codes, values = codes_of(frame, names, used)
         if of_predictor:
@@ -260,7 +273,13 @@ class History(Table):
                 "result, number them in a column 'repeat'."
             )
 
-    def _order(self, names: list[str], order: Sequence[str] | None, used: Origin) -> None:
+    def _order(
+        self,
+        frame: nw.DataFrame[Any],
+        names: list[str],
+        order: Sequence[str] | None,
+        used: Origin,
+    ) -> None:
         """Order the versions, and renumber them."""
         released = first_dates(self.version, self.released, len(names))
         known = ~np.isnat(self.released)
@@ -274,10 +293,14 @@ class History(Table):
                 "column date."
             )
         first = first_dates(self.version, self.date, len(names))
+        if columns := self.order_columns:
+            order = order_by_columns(frame, columns, names, self.version, used)
         ordering = order_versions(
             names, order=order, released=released, first=first, source=self.source
         )
         self.versions, self.order_by, notes = ordering.names, ordering.by, ordering.notes
+        if columns:
+            self.order_by = "rows" if columns == (ROWS,) else "columns"
         self.notes += notes
         place = {name: i for i, name in enumerate(ordering.names)}
         rank = np.asarray([place[name] for name in names])
@@ -312,7 +335,7 @@ class History(Table):
     @property
     def condition_columns(self) -> tuple[str, ...]:
         """Keys other than the names of the series, the time of validation and the stack."""
-        named = {*self.series_columns, *OCCASION, "series"}
+        named = {*self.series_columns, *OCCASION, "series", *self.order_columns}
         return tuple(n for n in self.keys if n not in named and not n.startswith(STACK))
 
     @property
@@ -421,6 +444,8 @@ class History(Table):
 
     versions: tuple[str, ...]
     order_by: OrderBy
+    order_columns: tuple[str, ...]
+    given_series: tuple[str, ...]
     version_dates: NDArray[np.datetime64]
     version: NDArray[np.int64]
     series_names: tuple[str, ...]

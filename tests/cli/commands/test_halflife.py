@@ -303,6 +303,52 @@ def test_versions_in_a_store_can_be_ordered(run: Run, tmp_path: Path) -> None:
     assert done.json["versions"] == ["c2d", "a1b"]
 
 
+COMMITS = (
+    "version,op,measured,day,position\n"
+    "3333333,Gelu,1.0,2026-01-02,1\n1111111,Gelu,1.1,2026-01-01,1\n2222222,Gelu,1.2,2026-01-01,2\n"
+)
+
+
+@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize(
+    ("option", "versions"),
+    [
+        (["--order-by", "day,position"], ["1111111", "2222222", "3333333"]),
+        (["--order-by", "rows"], ["3333333", "1111111", "2222222"]),
+        (["--git-log", "git.log"], ["2222222", "1111111", "3333333"]),
+    ],
+)
+def test_commits_of_one_day_need_no_list(
+    run: Run,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    option: list[str],
+    versions: list[str],
+    stored: bool,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("git.log").write_text(
+        "4444444444 (HEAD -> main) D\n3333333333 C\n1111111111 A\n2222222222 B\n"
+    )
+    Path("h.csv").write_text(COMMITS, encoding="utf-8")
+    source, named = "h.csv", ["--series", "op"]
+    if stored:
+        assert run("history", "add", "h.db", "h.csv", *named, *option).code == 0
+        source = "h.db"
+    done = run("halflife", "fit", source, *named, *option, "--json")
+    assert done.json["versions"] == versions, done.err
+    later = COMMITS.splitlines()[0] + "\n4444444,Gelu,9.0,2026-01-03,1\n"
+    Path("new.csv").write_text(later, encoding="utf-8")
+    done = run("halflife", "check", source, "new.csv", "--series", "op", *option, "--json")
+    assert done.json["version"] == "4444444", done.err
+
+
+def test_only_one_order_may_be_given(run: Run, history: Path) -> None:
+    done = run("halflife", "fit", history, "--order", "a,b", "--order-by", "day")
+    assert done.code == 2
+    assert "not allowed with" in done.err
+
+
 def test_without_a_threshold_no_share_is_made_up(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "exact.csv"
     lines = [f"1.{v},{op},{op + 1},{op + 1}" for v in range(6) for op in range(6)]

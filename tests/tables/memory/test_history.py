@@ -207,6 +207,72 @@ def test_an_order_can_be_given() -> None:
     assert history.version.tolist() == [0, 1, 0, 1]
 
 
+BRANCH = {
+    "version": ["c", "a", "b", "a"],
+    "op": ["Conv", "Conv", "Conv", "Gelu"],
+    "measured": [3.0, 1.0, 2.0, 1.0],
+    "day": ["2026-01-02", "2026-01-01", "2026-01-01", "2026-01-01"],
+    "position": [1, 10, 9, 10],
+}
+
+
+@pytest.mark.parametrize(
+    ("by", "versions", "said"),
+    [
+        (["day", "position"], ("b", "a", "c"), "columns"),
+        ("position", ("c", "b", "a"), "columns"),
+        ("rows", ("c", "a", "b"), "rows"),
+    ],
+)
+@pytest.mark.parametrize("text", [False, True])
+def test_columns_or_rows_may_order_the_versions(
+    by: str | list[str], versions: tuple[str, ...], said: str, text: bool
+) -> None:
+    position = ["1", "10", "9", "10"] if text else BRANCH["position"]
+    history = History({**BRANCH, "position": position}, order_by=by, series=["op"])
+    assert (history.versions, history.order_by) == (versions, said)
+    assert [history.versions[v] for v in history.version] == BRANCH["version"]
+
+
+def test_columns_that_order_versions_do_not_name_series() -> None:
+    history = History(BRANCH, order_by=("day", "position"))
+    assert history.series_names == ("Conv", "Gelu")
+    assert history.condition_columns == ()
+
+
+def test_a_failed_validation_needs_no_place_in_the_order() -> None:
+    data = {**BRANCH, "status": ["ok", "ok", "ok", "crash"], "position": [1, 10, 9, None]}
+    assert History(data, order_by="position", series=["op"]).versions == ("c", "b", "a")
+
+
+@pytest.mark.parametrize(
+    ("by", "changed", "message"),
+    [
+        ("place", {}, "no column 'place' to order versions by"),
+        ("day", {}, "a and b have the same day. Name one more column that orders them."),
+        (
+            "position",
+            {"position": [1, 10, 9, 11]},
+            "version 'a' has several values of position (an",
+        ),
+        ("position", {"position": [1, 10, 9, 11]}, "(another one in row 4)"),
+        ("position", {"position": [1, None, 9, None]}, "position is missing in rows 2, 4."),
+        ("day", {"day": ["soon", "b", "c", "b"]}, "day"),
+    ],
+)
+def test_columns_that_do_not_order_the_versions_are_refused(
+    by: str, changed: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        History({**BRANCH, **changed}, order_by=by, series=["op"])
+    assert message in str(error.value)
+
+
+def test_two_orders_are_refused() -> None:
+    with pytest.raises(InputError, match="order and order_by exclude each other"):
+        History(BRANCH, order=["a", "b", "c"], order_by="day")
+
+
 def test_failed_validations_are_counted() -> None:
     history = table(
         version=[None, "1.9", "1.10", "1.9"],

@@ -7,7 +7,7 @@ import pytest
 from packaging.version import Version
 
 from errcomp.errors import InputError
-from errcomp.tables.memory.history_columns import order_versions, version_number
+from errcomp.tables.memory.versions import order_versions, version_number
 
 NUMBERS = [
     "1.0.dev456",
@@ -177,3 +177,34 @@ def test_versions_of_one_date_and_number_are_ordered_by_their_first_validation()
 def test_what_cannot_be_ordered_says_why(names, options, message):
     with pytest.raises(InputError, match=message):
         order(names, source="h.csv", **options)
+
+
+FULL = ["0123456789abcdef", "fedcba9876543210", "0123456fffffffff"]
+
+
+@pytest.mark.parametrize(
+    "names",
+    [FULL, ["fedcba9", "0123456f", "01234567"], ["fedcba9876543210aa", *FULL[2:], "012345678"]],
+)
+def test_hashes_may_be_shorter_or_longer_than_in_the_order(names: list[str]) -> None:
+    ordered = order(names, given=[FULL[0], "aaaaaaaaaa", "v1", *FULL[1:]])
+    starts = [name[:8] for name in ordered.names]
+    assert starts[0] == "01234567"
+    assert starts[1].startswith("fedcba9")
+    assert starts[2] == "0123456f"
+    assert ordered.notes == ()  # most commits are never validated
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (["0123456"], "version '0123456' is the beginning of '0123456789abcdef' and of '0123456ff"),
+        (["fedcba9", "fedcba98"], "fedcba9 and fedcba98 are the same commit. Use one name."),
+        (["fedcba"], "order lacks 1 of 1 versions: fedcba."),  # too short for a hash
+        (["fedcba98765432100", "abc"], "order lacks 1 of 2 versions: abc."),
+    ],
+)
+def test_hashes_that_fit_none_or_several_are_refused(names: list[str], message: str) -> None:
+    with pytest.raises(InputError) as error:
+        order(names, given=FULL)
+    assert message in str(error.value)
