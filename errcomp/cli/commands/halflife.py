@@ -218,11 +218,11 @@ def _load(args: argparse.Namespace, name: str) -> History:
     from errcomp import datasets
 
     path = Path(name)
+    # With a new table, these options say how to read that table.
+    beside = hasattr(args, "new")
     if _is_store(name):
         from errcomp.halflife.store import HistoryStore
 
-        # With a new table, these options say how to read that table.
-        beside = hasattr(args, "new")
         if not beside and (args.column or args.unit):
             raise InputError(
                 f"{HistoryStore(name).shown} is a store: its columns and units are known. "
@@ -233,6 +233,12 @@ def _load(args: argparse.Namespace, name: str) -> History:
             history = store.load(name=args.name, series=series, **order_of(args))
         return select(history, args.where)
     if not path.exists() and name in datasets.histories():
+        order = args.order or args.order_by or args.git_log
+        if not beside and (args.column or args.series or args.unit or order):
+            raise InputError(
+                f"{name} is a built-in history: its columns, units and order are known. Leave out "
+                "--column, --series, --unit and what orders it."
+            )
         embedded: History = datasets.load(name)
         return select(embedded, args.where)
     if not path.exists():

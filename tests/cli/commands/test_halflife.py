@@ -343,6 +343,23 @@ def test_commits_of_one_day_need_no_list(
     assert done.json["version"] == "4444444", done.err
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        "--order 1,2",
+        "--order-by rows",
+        "--git-log -",
+        "--series op",
+        "--unit s",
+        "--column date=day",
+    ],
+)
+def test_a_built_in_history_is_read_in_one_way(run: Run, option: str) -> None:
+    done = run("halflife", "fit", "ort-releases", *option.split())
+    assert done.code == 2
+    assert "ort-releases is a built-in history: its columns, units and order are known." in done.err
+
+
 def test_only_one_order_may_be_given(run: Run, history: Path) -> None:
     done = run("halflife", "fit", history, "--order", "a,b", "--order-by", "day")
     assert done.code == 2
