@@ -159,6 +159,8 @@ class _Signals:
         self._handlers: dict[int, Any] = {}
         self._hook = sys.unraisablehook
         self._timer: Timer | None = None
+        #: While the timer is set, and from the end of the block on, a signal changes nothing.
+        self._deaf = False
 
     def __enter__(self) -> _Signals:
         sys.unraisablehook = self._dropped
@@ -177,6 +179,7 @@ class _Signals:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        self._deaf = True
         self._expect_none()
         for number, before in self._handlers.items():
             signal.signal(number, before)
@@ -188,12 +191,16 @@ class _Signals:
             raise _meaning(self._came) from None
 
     def _stop(self, number: int, _: object) -> None:
+        if self._deaf:
+            return
         self._came = number
         # A library may drop what is raised here, and Python does in its own callbacks.
+        self._deaf = True
         self._expect_none()
         self._timer = Timer(_AGAIN_S, interrupt_main, [number])
         self._timer.daemon = True
         self._timer.start()
+        self._deaf = False
         # One more does not keep what ends from cleaning up: Polars makes two of one Ctrl-C.
         if not isinstance(sys.exc_info()[1], _RAISED):
             raise _meaning(number)

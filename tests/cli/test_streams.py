@@ -164,6 +164,34 @@ def test_a_signal_that_a_library_drops_is_heard(number: str, code: int, said: st
 
 
 @pytest.mark.parametrize(("number", "code", "said"), ANSWERS)
+def test_a_signal_while_one_is_answered_is_not_another(number: str, code: int, said: str) -> None:
+    """The second comes while the timer starts; none is left to come after the command."""
+    program = (
+        "import signal, sys, time\n"
+        "from errcomp.cli import main, running\n"
+        "class Twice(running.Timer):\n"
+        "    def start(self):\n"
+        f"        signal.raise_signal(signal.{number})\n"
+        "        super().start()\n"
+        "running.Timer = Twice\n"
+        "class Stop:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'errcomp.cli.commands.propagate':\n"
+        f"            signal.raise_signal(signal.{number})\n"
+        "sys.meta_path.insert(0, Stop())\n"
+        "try:\n"
+        "    code = main(['propagate', 'validate', '--json'])\n"
+        "except SystemExit as ended:\n"
+        "    code = ended.code\n"
+        "time.sleep(0.3)\n"
+        "sys.exit(code)\n"
+    )
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", said)
+
+
+@pytest.mark.parametrize(("number", "code", "said"), ANSWERS)
 @pytest.mark.parametrize("error", ["TypeError", "OSError", "InputError", "GeneratorExit"])
 def test_a_signal_that_a_library_turns_into_another_error_is_one(
     error: str, number: str, code: int, said: str
