@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -10,8 +11,9 @@ from scipy import optimize, stats
 
 from errcomp.halflife.panel import Panel
 from errcomp.halflife.steps import find_steps, find_steps_of
+from errcomp.halflife.steps.null import autocorrelations
 from errcomp.halflife.steps.scan import Batch, Cuts, by_length, levels_of, winsorised
-from errcomp.halflife.steps.summary import search
+from errcomp.halflife.steps.search import search
 
 # Batches
 
@@ -41,8 +43,8 @@ def test_levels_of_series_with_and_without_cuts():
     batch = Batch.of(x, np.ones(11), np.array([0, 5, 7, 11]), np.zeros(3))
     cuts = Cuts.joined(
         [
-            Cuts(np.array([2]), np.array([2]), np.ones(1)),
-            Cuts(np.zeros(2, int), np.array([4, 2]), np.zeros(2)),
+            Cuts(np.array([2]), np.array([2]), np.ones(1), np.ones(1)),
+            Cuts(np.zeros(2, int), np.array([4, 2]), np.zeros(2), np.zeros(2)),
         ]
     )
     assert (cuts.series.tolist(), cuts.at.tolist()) == ([0, 0, 2], [2, 4, 2])
@@ -74,7 +76,32 @@ def quantile(part, freedom, share):
     return optimize.brentq(beyond, ends.min() - 1e-9, ends.max() + 1e-9, xtol=1e-13)
 
 
-def by_definition(x, weight, given, df, steps, m):
+@pytest.fixture
+def noise(monkeypatch):
+    """Return a function that sets the autocorrelation of every series."""
+
+    def set_to(rho):
+        def known(batch, clusters):
+            chance = np.isclose(autocorrelations(), rho)
+            return batch._replace(correlated=np.tile(chance * 1.0, (len(batch.given), 1)))
+
+        monkeypatch.setattr("errcomp.halflife.steps.learned", known)
+
+    return set_to
+
+
+def covariance(contrast, rho):
+    """Variance of a sum of weighted values of variance 1."""
+    apart = np.abs(np.subtract.outer(np.arange(len(contrast)), np.arange(len(contrast))))
+    return contrast @ (rho**apart * 1.0) @ contrast
+
+
+def of_mean(a, b, n):
+    """Weights of the mean of the values a to b of n."""
+    return ((np.arange(n) >= a) & (np.arange(n) < b)) / (b - a)
+
+
+def by_definition(x, weight, given, df, steps, m, rho=0.0):
     """Places and sizes of steps, one by one."""
     n, edges = len(x), [0, *(step.at for step in steps), len(x)]
 
@@ -82,10 +109,15 @@ def by_definition(x, weight, given, df, steps, m):
         mean = np.average(values[a:b], weights=weight[a:b])
         return float((weight[a:b] * (values[a:b] - mean) ** 2).sum())
 
+    expected = sum(
+        (b - a) * (1 - covariance(of_mean(a, b, n), rho)) for a, b in itertools.pairwise(edges)
+    )
+    factor = (n - len(steps) - 1) / expected
     for i, step in enumerate(steps):
         a, b = edges[i], edges[i + 2]
         robust = x.copy()
-        robust[a:b] = winsorised(x[None, a:b], 1 / np.sqrt(weight[None, a:b]))[0]
+        spread = 1 / np.sqrt(weight[None, a:b])
+        robust[a:b] = winsorised(x[None, a:b], spread, np.array([[2, 2]]))[0]
         rest = sum(
             squares(x, *edges[k : k + 2]) for k in range(len(steps) + 1) if k not in (i, i + 1)
         )
@@ -95,7 +127,8 @@ def by_definition(x, weight, given, df, steps, m):
         if math.isinf(df):
             log = -0.5 * np.array(left) / given
         else:
-            log = -0.5 * freedom * np.log(df * given + rest + np.array(left))
+            log = -0.5 * freedom * np.log(df * given + factor * (rest + np.array(left)))
+        log *= (1 - rho) / (1 + rho)
         chances = np.exp(log - log.max())
         chances /= chances.sum()
         order = np.argsort(-chances)
@@ -104,16 +137,20 @@ def by_definition(x, weight, given, df, steps, m):
         for k in places:
             gap = np.average(x[k:b], weights=weight[k:b]) - np.average(x[a:k], weights=weight[a:k])
             own = squares(x, a, k) + squares(x, k, b)
-            variance = given if math.isinf(df) else (df * given + rest + own) / freedom
-            error = math.sqrt(variance * (1 / weight[a:k].sum() + 1 / weight[k:b].sum()))
+            variance = given if math.isinf(df) else (df * given + factor * (rest + own)) / freedom
+            swing = covariance(of_mean(k, b, n) - of_mean(a, k, n), rho)
+            swing /= 1 / (k - a) + 1 / (b - k)
+            error = math.sqrt(variance * swing * (1 / weight[a:k].sum() + 1 / weight[k:b].sum()))
             part.append((gap, error))
         size, error = np.array(part).T
         ends = [quantile((size, error, chances), freedom, share) for share in (0.025, 0.975)]
         yield step, places[int(np.argmin(left))], places[inside.min()], places[inside.max()], ends
 
 
+@pytest.mark.parametrize("rho", [0.0, 0.3])
 @pytest.mark.parametrize("df", [0.0, 6.0, np.inf])
-def test_places_and_sizes_by_definition(df):
+def test_places_and_sizes_by_definition(noise, df, rho):
+    noise(rho)
     rng = np.random.default_rng(2)
     count = 0
     for n, m in ((9, 2), (24, 2), (24, 3), (40, 2)):
@@ -123,7 +160,9 @@ def test_places_and_sizes_by_definition(df):
             x = jumps + sd * rng.standard_normal(n)
             steps = find_steps(x, sd=sd if df else None, df=df, min_segment=m).steps
             given = 1 / np.mean(sd**-2.0)
-            for step, at, low, high, ends in by_definition(x, given / sd**2, given, df, steps, m):
+            for step, at, low, high, ends in by_definition(
+                x, given / sd**2, given, df, steps, m, rho
+            ):
                 count += 1
                 assert step.at_low == low
                 assert step.at_high == high
@@ -131,26 +170,29 @@ def test_places_and_sizes_by_definition(df):
                 assert low <= at <= high
                 assert len(steps) > 1 or step.at == at
                 width = ends[1] - ends[0]
-                # Places of less than 1 in 10,000 are left out.
+                # Places of less than 1 in 10,000 are left out; correlation makes more of them.
+                width *= 1 + 2 * (rho > 0)
                 assert step.size_low == pytest.approx(ends[0], abs=2e-3 * width)
                 assert step.size_high == pytest.approx(ends[1], abs=2e-3 * width)
     assert count > 20
 
 
-def test_a_cut_moves_again_once_its_neighbour_has():
+def test_a_cut_moves_again_once_its_neighbour_has(noise):
+    noise(0.0)
     # The search cuts at 2 and 5; with the second at 8 the best place of the first is 5, no more 2.
     x = np.array([-0.1, -0.1, 0.1, 0.1, 0.1, 1.5, 0.7, 0.8, 1.4, 1.4, 2.1, 1.7, 2.0, 2.1])
-    _, cuts = search(Batch.of(x, np.ones(14), np.array([0, 14]), np.zeros(1)), 0.05, 2)
+    *_, cuts = search(Batch.of(x, np.ones(14), np.array([0, 14]), np.zeros(1)), 0.05, 2)
     assert cuts.at.tolist() == [2, 5]
     assert [step.at for step in find_steps(x).steps] == [5, 8]
 
 
-def test_parts_are_tested_at_their_share_of_alpha():
+def test_parts_are_tested_at_their_share_of_alpha(noise):
+    noise(0.0)
     rng = np.random.default_rng(6)
     between = 0
     for _ in range(200):
         x = rng.standard_normal(20) + 8 * (np.arange(20) >= 10)
-        _, cuts = search(Batch.of(x, np.ones(20), np.array([0, 20]), np.zeros(1)), 0.05, 2)
+        *_, cuts = search(Batch.of(x, np.ones(20), np.array([0, 20]), np.zeros(1)), 0.05, 2)
         if cuts.at.tolist() == [10]:
             p = [find_steps(part).p for part in (x[:10], x[10:])]
             assert min(p) > 0.025
@@ -183,7 +225,8 @@ def ragged(rng, count):
 
 
 @pytest.mark.parametrize(("alpha", "min_segment"), [(0.05, 2), (0.3, 3)])
-def test_all_at_once_agree_with_each_alone(alpha, min_segment):
+def test_all_at_once_agree_with_each_alone(noise, alpha, min_segment):
+    noise(0.0)
     rows, sds, dfs = ragged(np.random.default_rng(3), 120)
     sizes = [len(row) for row in rows]
     panel = Panel(

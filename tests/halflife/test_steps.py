@@ -17,8 +17,15 @@ from errcomp.errors import InputError
 from errcomp.halflife.panel import Panel
 from errcomp.halflife.steps import find_steps, find_steps_of
 from errcomp.halflife.steps import scan as scan
-from errcomp.halflife.steps.scan import Batch, critical_evidence, p_values, segments_tabulated
-from errcomp.halflife.steps.summary import search
+from errcomp.halflife.steps.null import (
+    autocorrelations,
+    critical_evidence,
+    independent,
+    p_values,
+    segments_tabulated,
+)
+from errcomp.halflife.steps.scan import Batch
+from errcomp.halflife.steps.search import search
 
 
 def wiggle(n, seed=0, sd=0.01):
@@ -42,10 +49,16 @@ def panel_of(rows, *, sd=None, df=None):
     )
 
 
+@pytest.fixture
+def independent_noise(monkeypatch):
+    """Neighbours are independent, and series say nothing of each other."""
+    monkeypatch.setattr("errcomp.halflife.steps.learned", lambda batch, clusters: batch)
+
+
 # The step that is found
 
 
-def test_one_step_by_hand():
+def test_one_step_by_hand(independent_noise):
     x = wiggle(16) + np.where(np.arange(16) < 6, 0.0, 0.3)
     result = find_steps(x, labels=[f"1.{i}" for i in range(16)])
     (step,) = result.steps
@@ -140,7 +153,7 @@ def test_place_is_a_set_where_values_do_not_tell():
 def test_a_cut_that_does_not_hold_is_dropped():
     # The interval from 5 to 10 stands out most, but its end is no step: what follows is as high.
     x = np.array([0.0, 0.4, -0.3, -0.2, 0.0, 1.0, 1.2, 1.1, 1.1, 1.1, 0.8, 0.9, 0.9])
-    _, cuts = search(Batch.of(x, np.ones(13), np.array([0, 13]), np.zeros(1)), 0.05, 2)
+    *_, cuts = search(Batch.of(x, np.ones(13), np.array([0, 13]), np.zeros(1)), 0.05, 2)
     assert cuts.at.tolist() == [5, 10]
     assert [step.at for step in find_steps(x).steps] == [5]
 
@@ -227,7 +240,7 @@ def test_values_weigh_by_their_noise():
 # Many series
 
 
-def test_panel_agrees_with_each_series_alone():
+def test_panel_agrees_with_each_series_alone(independent_noise):
     rows = [wiggle(n, n) + 0.1 * (np.arange(n) >= n // 2) * (n % 2) for n in (3, 7, 9, 12, 9, 15)]
     sd = [np.full(len(row), 0.01) for row in rows]
     sd[3][2] = np.nan
@@ -290,7 +303,7 @@ def test_result_is_frozen_and_goes_to_json():
 
 def test_winsorised_pulls_lone_values_only():
     x = np.array([[0.0, 1.0, -1.0, 1.0, -1.0, 90.0, 1.0, -1.0, 50.0, 60.0]])
-    pulled = scan.winsorised(x, np.ones((1, 10)))[0]
+    pulled = scan.winsorised(x, np.ones((1, 10)), np.array([[2, 2]]))[0]
     middle = np.median(x)
     limit = 3 * 1.4826 * np.median(np.abs(x - middle))
     assert pulled[5] == pytest.approx(middle + limit)
@@ -299,7 +312,23 @@ def test_winsorised_pulls_lone_values_only():
     assert pulled[:5].tolist() == x[0, :5].tolist()
     # Where more than half of the values are equal the mean deviation is the scale.
     rare = np.array([[0.0] * 9 + [10.0]])
-    assert scan.winsorised(rare, np.ones((1, 10)))[0, -1] == pytest.approx(3 * 1.2533)
+    pulled = scan.winsorised(rare, np.ones((1, 10)), np.array([[2, 2]]))
+    assert pulled[0, -1] == pytest.approx(3 * 1.2533)
+
+
+def test_where_bad_runs_are_frequent_two_together_are_pulled_in_too():
+    x = np.array([[0.0, 1.0, -1.0, 1.0, -1.0, 0.5, 40.0, 50.0, 1.0, -1.0, -70.0, -80.0]] * 2)
+    middle, scale = np.median(x[0]), 1.4826 * np.median(np.abs(x[0] - np.median(x[0])))
+    # Three or more above may be a step, but two below.
+    pulled = scan.winsorised(x, np.ones((1, 12)), np.array([[3, 2], [2, 2]]))
+    assert pulled[0, 6:8] == pytest.approx(middle + 2 * scale)
+    assert pulled[0, 10:].tolist() == pulled[1, 10:].tolist() == [-70.0, -70.0]
+    assert pulled[1, 6:8].tolist() == [40.0, 40.0]
+    x[0, 8] = 45.0
+    three = scan.winsorised(x, np.ones((1, 12)), np.array([[3, 2], [2, 2]]))
+    assert three[0, 6:9].tolist() == [40.0, 40.0, 40.0]
+    # A run is never longer than half of the values.
+    assert scan.winsorised(x[:, :4], np.ones((1, 4)), np.full((2, 2), 6)).shape == (2, 4)
 
 
 def test_gains_by_brute_force():
@@ -329,15 +358,31 @@ def test_gains_by_brute_force():
 
 
 def test_p_is_monotone_and_its_inverse_is_the_critical_value():
+    known = np.eye(len(autocorrelations()))
+    chances = np.array([known.mean(axis=0), known[0], known[12]])
     for n, share, m in ((6, 1.0, 2), (21, 0.6, 2), (33, 0.0, 3), (150, 0.3, 4), (900, 1.0, 2)):
-        evidence = np.linspace(0, 30, 200)
-        p = p_values(evidence, n, np.full(200, share), m)
-        assert (np.diff(p) <= 0).all()
-        assert p[0] == 1
+        for chance in chances:
+            evidence = np.linspace(0, 30, 200)
+            p = p_values(evidence, n, np.full(200, share), m, np.tile(chance, (200, 1)))
+            assert (np.diff(p) <= 1e-12).all()
+            assert p[0] == pytest.approx(1)
+        shares = np.full(3, share)
         for alpha in (0.5, 0.05, 0.01, 1e-5):
-            critical = critical_evidence(n, share, m, alpha)
-            back = p_values(np.array([critical]), n, np.array([share]), m)[0]
-            assert back == pytest.approx(alpha)
+            critical = critical_evidence(n, shares, m, alpha, chances)
+            assert p_values(critical, n, shares, m, chances) == pytest.approx(alpha, rel=0.02)
+            # The more the neighbours are correlated, the more evidence is needed.
+            assert critical[1] < min(critical[0], critical[2])
+
+
+def test_p_is_the_mean_over_what_the_autocorrelation_may_be():
+    known = autocorrelations()
+    assert known == pytest.approx(np.linspace(0, 0.75, 16))
+    each = p_values(np.full(16, 8.0), 20, np.ones(16), 2, np.eye(16))
+    assert (np.diff(each) > 0).all()
+    # Every third is tabulated: between them ln p is linear.
+    assert each[1] == pytest.approx(each[0] ** (2 / 3) * each[3] ** (1 / 3))
+    mixed = np.random.default_rng(1).dirichlet(np.ones(16), 1)
+    assert p_values(np.array([8.0]), 20, np.ones(1), 2, mixed) == pytest.approx(mixed @ each)
 
 
 def test_p_lies_between_that_of_one_contrast_and_that_of_all_of_them():
@@ -346,7 +391,7 @@ def test_p_lies_between_that_of_one_contrast_and_that_of_all_of_them():
         splits, rest = n - 3, max(n - 5, 0)
         all_of_them = splits + rest * (rest + 1) / 2 * math.exp(-scan.penalty(n, 2))
         for share in (0.0, 0.5, 1.0):
-            p = p_values(np.array([7.0]), n, np.array([share]), 2)[0]
+            p = p_values(np.array([7.0]), n, np.array([share]), 2, independent(1))[0]
             assert 0.8 * math.exp(-7) < p < 1.25 * all_of_them * math.exp(-7)
 
 

@@ -7,17 +7,20 @@ Tolerances are 3.5 to 4 binomial standard errors. Larger runs of the same simula
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
+from errcomp import datasets
 from errcomp.halflife.panel import Panel
-from errcomp.halflife.steps import find_steps_of
+from errcomp.halflife.panel import panel_of as panel_of_history
+from errcomp.halflife.steps import find_steps, find_steps_of
 from errcomp.halflife.steps import scan as scan
 from errcomp.halflife.steps.environment import attribute_steps
 from errcomp.halflife.steps.scan import Batch
-from errcomp.halflife.steps.summary import search
+from errcomp.halflife.steps.search import search
 
 pytestmark = pytest.mark.slow
 
@@ -131,6 +134,118 @@ def test_false_alarms_under_other_noise_are_as_stated():
             assert near((p_of(x) <= 0.05).mean(), rate, 4000), (n, rate)
 
 
+# Correlated neighbours, bad runs, and repeats that miss part of the noise
+
+
+def chained(rng, size, rho):
+    x = rng.standard_normal(size)
+    for i in range(1, size[1]):
+        x[:, i] = rho * x[:, i - 1] + math.sqrt(1 - rho**2) * x[:, i]
+    return x
+
+
+BAD_RUNS = {
+    "off": lambda rng, x: x + 6 * rng.choice([-1, 1], x.shape) * (rng.random(x.shape) < 0.05),
+    "wide": lambda rng, x: np.where(rng.random(x.shape) < 0.05, 6 * x, x),
+    "slow": lambda rng, x: x + 6 * (rng.random(x.shape) < 0.05),
+}
+
+
+def share_with_steps(x, group=None):
+    """Return the share of series in which a step is found, searched in groups."""
+    group = len(x) if group is None else group
+    parts = (find_steps_of(panel_of(x[i : i + group])) for i in range(0, len(x), group))
+    return float(np.mean([one.p <= 0.05 for part in parts for one in part]))
+
+
+@pytest.mark.parametrize("n", [6, 9, 12, 20, 35, 50, 100, 200])
+def test_a_group_keeps_its_rate_under_correlation(n):
+    count = 3000 if n < 60 else 1500
+    for rho in (0.0, 0.15, 0.3, 0.5):
+        rng = np.random.default_rng([n, round(100 * rho)])
+        rate = np.mean([share_with_steps(chained(rng, (count // 5, n), rho)) for _ in range(5)])
+        # Within a fifth of 5 %, beyond chance.
+        assert abs(rate - 0.05) < 0.01 + 3 * math.sqrt(0.05 * 0.95 / count), (rho, rate)
+
+
+@pytest.mark.parametrize("n", [6, 12, 20, 50, 100, 200])
+def test_bad_runs_do_not_raise_the_rate_of_a_group(n):
+    count = 3000 if n < 60 else 1500
+    for name, law in BAD_RUNS.items():
+        for rho in (0.0, 0.3):
+            rng = np.random.default_rng([n, len(name), round(100 * rho)])
+            x = law(rng, chained(rng, (count, n), rho))
+            rate = np.mean([share_with_steps(part) for part in np.split(x, 5)])
+            assert rate < 0.06 + 3 * math.sqrt(0.06 * 0.94 / count), (name, rho, rate)
+
+
+def test_a_series_alone_keeps_its_rate_up_to_an_autocorrelation_of_0_3():
+    for n in (6, 12, 20, 50):
+        for rho, most in ((0.0, 0.05), (0.3, 0.06), (0.5, 0.18)):
+            rng = np.random.default_rng([n, round(100 * rho), 1])
+            rate = share_with_steps(chained(rng, (600, n), rho), group=1)
+            assert rate < most + 3 * math.sqrt(most * (1 - most) / 600), (n, rho, rate)
+
+
+def test_a_group_finds_nearly_as_many_steps_as_if_noise_were_known_to_be_independent():
+    rng = np.random.default_rng(16)
+    for n, size, least in ((12, 3, 0.78), (20, 3, 0.92), (12, 5, 0.98), (50, 2, 0.70)):
+        at = rng.integers(2, n - 1, 2000)
+        x = rng.standard_normal((2000, n)) + size * (np.arange(n) >= at[:, None])
+        assert share_with_steps(x, group=200) > least, (n, size)
+        independent = (p_of(x) <= 0.05).mean()
+        assert share_with_steps(x, group=200) > independent - 0.1, (n, size)
+    # Alone, a short series cannot tell a step from a slow swing.
+    at = rng.integers(2, 11, 600)
+    x = rng.standard_normal((600, 12)) + 3 * (np.arange(12) >= at[:, None])
+    assert 0.5 < share_with_steps(x, group=1) < 0.75
+
+
+def test_places_and_sizes_hold_under_correlation():
+    for n, rho, size in ((20, 0.3, 3.0), (20, 0.5, 5.0), (50, 0.3, 5.0), (50, 0.5, 3.0)):
+        rng = np.random.default_rng([n, round(10 * rho)])
+        at = rng.integers(2, n - 1, 1500)
+        x = chained(rng, (1500, n), rho) + size * (np.arange(n) >= at[:, None])
+        found = [
+            (result.steps[0], k)
+            for result, k in zip(find_steps_of(panel_of(x)), at, strict=True)
+            if len(result.steps) == 1
+        ]
+        sizes = [step.size_low <= size <= step.size_high for step, _ in found]
+        places = [step.at_low <= k <= step.at_high for step, k in found]
+        assert len(found) > 700
+        # Only steps that were found are counted, which are the larger ones.
+        assert np.mean(sizes) > 0.90, (n, rho)
+        assert np.mean(places) > 0.93, (n, rho)
+
+
+def test_repeats_that_miss_part_of_the_noise_do_not_raise_the_rate_of_a_group():
+    rng = np.random.default_rng(17)
+    for n in (8, 20, 35):
+        # What repeats miss differs between series: none in some, thrice their noise in others.
+        scale = np.exp(rng.uniform(0, math.log(3), 1500))[:, None]
+        x = scale * rng.standard_normal((1500, n))
+        panel = replace(panel_of(x), sd=np.ones(x.size), noise_df=np.full(1500, 40.0))
+        rate = np.mean([one.p <= 0.05 for one in find_steps_of(panel)])
+        assert 0.02 < rate < 0.07, (n, rate)
+        # A few series are taken at their word, with a note.
+        few = [find_steps(row, sd=1.0, df=40.0) for row in x[:200]]
+        assert np.mean([one.p <= 0.05 for one in few]) > 0.07
+
+
+def test_shuffled_releases_have_no_steps():
+    """The built-in history: order says nothing of a shuffled series, so steps are false."""
+    panel = panel_of_history(datasets.load("ort-releases")).panel
+    rng = np.random.default_rng(18)
+    found = []
+    for _ in range(12):
+        # Each series in an order of its own, so that 12 times 290 series count.
+        order = np.lexsort((rng.random(len(panel.error)), panel.series))
+        shuffled = replace(panel, error=panel.error[order], sd=panel.sd[order])
+        found += [one.p <= 0.05 for one in find_steps_of(shuffled)]
+    assert 0.02 < np.mean(found) < 0.06
+
+
 def test_one_bad_run_raises_no_more_alarms():
     rng = np.random.default_rng(7)
     for n in (8, 12, 20, 50):
@@ -230,9 +345,12 @@ def test_smallest_step_is_found_in_four_of_five():
     rng = np.random.default_rng(13)
     for n in (10, 20, 60):
         x = rng.standard_normal((2500, n))
-        result = find_steps_of(panel_of(x[:1] / x[:1].std(ddof=1)))[0]
-        for size, at in ((result.smallest_middle, n // 2), (result.smallest_end, n - 2)):
-            power = (p_of(x + size * (np.arange(n) >= at)) <= 0.05).mean()
+        x[:20] /= x[:20].std(axis=1, ddof=1, keepdims=True)
+        found = find_steps_of(panel_of(x))[:20]
+        for name, at in (("smallest_middle", n // 2), ("smallest_end", n - 2)):
+            size = np.mean([getattr(result, name) for result in found])
+            stepped = x + size * ((np.arange(n) >= at) & (np.arange(2500) >= 500)[:, None])
+            power = np.mean([one.p <= 0.05 for one in find_steps_of(panel_of(stepped))[500:]])
             assert 0.74 < power < 0.93, (n, at)
 
 

@@ -2,20 +2,12 @@
 
 Rows are series of one length. A *split* at k compares the values before k with the others; an
 *interval* [i, j) compares the values inside with all others (one bad release, fixed later).
-
-A simulated table gives the probability of as much evidence by chance. It has upper quantiles of the
-evidence in series of normal noise without a step, by number of values and by the share of the
-noise's degrees of freedom that comes from the series itself. It does not depend on mean or
-variance. ``benchmarks/step_rates.py`` makes it.
 """
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator
-from functools import cache
-from importlib import resources
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from errcomp.halflife.panel import rows_among
+from errcomp.halflife.steps.null import independent
 
 Floats = NDArray[Any]
 Ints = NDArray[Any]
@@ -40,6 +33,10 @@ class Batch(NamedTuple):
         Values of series i are ``starts[i]:starts[i + 1]``; there is at least one of each.
     given, df : ndarray, shape (s,)
         Variance at weight 1 and its degrees of freedom: 0 if unknown, inf if exact.
+    correlated : ndarray, shape (s, g)
+        Probability of each autocorrelation of `autocorrelations`.
+    runs : ndarray of int, shape (s, 2)
+        Fewest neighbouring values above, and below, that may be a step.
     """
 
     x: Floats
@@ -47,18 +44,22 @@ class Batch(NamedTuple):
     starts: Ints
     given: Floats
     df: Floats
+    correlated: Floats
+    runs: Ints
 
     @classmethod
     def of(cls, x: Floats, sd: Floats, starts: Ints, df: Floats) -> Batch:
         """Weight values by their noise; without degrees of freedom ``sd`` is relative.
 
-        The mean weight of a series is 1; with a single ``sd`` each weight is exactly 1.
+        The mean weight of a series is 1; with a single ``sd`` each weight is exactly 1. Neighbours
+        are independent, and two bad runs do not follow each other.
         """
         sizes, first = np.diff(starts), sd[starts[:-1]]
         precision = (np.repeat(first, sizes) / sd) ** 2
         mean = np.add.reduceat(precision, starts[:-1]) / sizes
         given = np.where(df > 0, first**2 / mean, 0.0)
-        return cls(x, precision / np.repeat(mean, sizes), starts, given, df)
+        weight, runs = precision / np.repeat(mean, sizes), np.full((len(sizes), 2), SHORTEST_RUN)
+        return cls(x, weight, starts, given, df, independent(len(sizes)), runs)
 
     @property
     def sizes(self) -> Ints:
@@ -68,7 +69,8 @@ class Batch(NamedTuple):
     def take(self, series: Ints) -> Batch:
         """Return some of the series."""
         rows, starts = rows_among(self.starts, series)
-        return Batch(self.x[rows], self.weight[rows], starts, self.given[series], self.df[series])
+        own = (column[series] for column in self[3:])
+        return Batch(self.x[rows], self.weight[rows], starts, *own)
 
     def stretches(self, series: Ints, start: Ints, length: int) -> tuple[Floats, Floats]:
         """Return stretches of one length as rows; equal weights are a single row."""
@@ -79,23 +81,24 @@ class Batch(NamedTuple):
 
 
 class Cuts(NamedTuple):
-    """Cuts before the value at ``at`` of a series; ``p`` is that of the test that found it.
+    """Cuts before the value at ``at`` of a series, in order of series and of position.
 
-    In order of series, and of position within a series.
+    ``p`` is that of the test that found it, and ``p_independent`` is without correlation.
     """
 
     series: Ints
     at: Ints
     p: Floats
+    p_independent: Floats
 
     def take(self, which: NDArray[Any]) -> Cuts:
         """Return some of the cuts."""
-        return Cuts(self.series[which], self.at[which], self.p[which])
+        return Cuts(*(column[which] for column in self))
 
     @staticmethod
     def joined(parts: list[Cuts]) -> Cuts:
         """Put cuts together and in order."""
-        empty = Cuts(np.zeros(0, dtype=int), np.zeros(0, dtype=int), np.zeros(0))
+        empty = Cuts(*(np.zeros(0, dtype=kind) for kind in (int, int, float, float)))
         whole = Cuts(*(np.concatenate(column) for column in zip(empty, *parts, strict=True)))
         return whole.take(np.lexsort((whole.at, whole.series)))
 
@@ -168,23 +171,32 @@ def by_length(lengths: Ints) -> Iterator[tuple[int, Ints]]:
 # mean absolute deviation, which is used if more than half of the values are equal.
 _MAD_TO_SD, _MEAN_AD_TO_SD = 1.4826, 1.2533
 _CLIP = 3.0
+# Where bad runs are so frequent that two follow each other, they are pulled in further.
+_CLIP_OFTEN = 2.0
+#: One value alone is never a step.
+SHORTEST_RUN = 2
 # Elements per block, which fit into the cache.
 _BLOCK = 2**17
 # Beyond this the tail of t underflows.
 _LARGEST = 700.0
 
 
-def winsorised(x: Floats, spread: Floats) -> Floats:
-    """Pull values beyond 3 robust standard deviations to that limit or to their nearer neighbour.
+def winsorised(x: Floats, spread: Floats, runs: Ints) -> Floats:
+    """Pull bad runs in: values far off that have too few similar neighbours.
 
-    A value without a similar neighbour is one bad run, not a step. If two neighbours are both far
-    off, the farther one is pulled to the nearer one, so that short steps of any size stay visible.
+    A value without a similar neighbour is one bad run, not a step: beyond 3 robust standard
+    deviations it is pulled to that limit, or to its nearer neighbour if that is beyond it, too.
+    If two neighbours are both far off, the farther one is pulled to the nearer one, so that short
+    steps of any size stay visible. Where bad runs are frequent, three or more must be far off, and
+    the limit is 2 standard deviations.
 
     Parameters
     ----------
     x : ndarray, shape (r, n)
     spread : ndarray, shape (r, n) or (1, n)
         Relative standard deviation of each value.
+    runs : ndarray of int, shape (r, 2)
+        Fewest neighbouring values above, and below, that may be a step.
 
     Returns
     -------
@@ -192,14 +204,40 @@ def winsorised(x: Floats, spread: Floats) -> Floats:
     """
     middle = _median(x)
     z = (x - middle) / spread
+    scale = robust_scale(z)
+    fewest = np.minimum(runs, max(x.shape[1] // 2, SHORTEST_RUN)).T
+    above, below = _pulled(z, scale, fewest[0]), _pulled(-z, scale, fewest[1])
+    return np.asarray(middle + spread * np.clip(z, -below, above))
+
+
+def _pulled(z: Floats, scale: Floats, runs: Ints) -> Floats:
+    """Return the largest value that each may have."""
+    limit = np.empty_like(z)
+    for run in np.unique(runs).tolist():
+        which = runs == run
+        far = (_CLIP if run == SHORTEST_RUN else _CLIP_OFTEN) * scale[which]
+        limit[which] = np.maximum(_in_runs(z[which], run), far)
+    return limit
+
+
+def _in_runs(z: Floats, run: int) -> Floats:
+    """Return the largest value that each reaches with a run of its neighbours."""
+    n = z.shape[1]
+    lowest = z[:, : n - run + 1]
+    for i in range(1, run):
+        lowest = np.minimum(lowest, z[:, i : n - run + 1 + i])
+    reached = np.full_like(z, -np.inf)
+    for i in range(run):
+        part = reached[:, i : n - run + 1 + i]
+        np.maximum(part, lowest, out=part)
+    return reached
+
+
+def robust_scale(z: Floats) -> Floats:
+    """Return the standard deviation of each row about 0, as a column, from absolute values."""
     size = np.abs(z)
     scale = _MAD_TO_SD * _median(size)
-    scale = np.where(scale > 0, scale, _MEAN_AD_TO_SD * size.mean(axis=1, keepdims=True))
-    left = np.concatenate([z[:, 1:2], z[:, :-1]], axis=1)
-    right = np.concatenate([z[:, 1:], z[:, -2:-1]], axis=1)
-    high = np.maximum(np.maximum(left, right), _CLIP * scale)
-    low = np.minimum(np.minimum(left, right), -_CLIP * scale)
-    return np.asarray(middle + spread * np.clip(z, low, high))
+    return np.where(scale > 0, scale, _MEAN_AD_TO_SD * size.mean(axis=1, keepdims=True))
 
 
 def _median(x: Floats) -> Floats:
@@ -322,85 +360,3 @@ def locate(x: Floats, weight: Floats, min_segment: int, *, interval: bool) -> ND
         best[better] = gain[rows, at][better]
         places[better] = m + at[better, None] + [0, length]
     return places
-
-
-class _Table(NamedTuple):
-    lengths: Floats
-    shares: Floats
-    minus_log_tails: Floats
-    quantiles: dict[int, Floats]
-
-
-@cache
-def _table() -> _Table:
-    text = resources.files("errcomp.halflife").joinpath("step_null.json").read_text("utf-8")
-    raw = json.loads(text)
-    return _Table(
-        np.array(raw["lengths"], dtype=float),
-        np.array(raw["shares"]),
-        -np.log(raw["tails"]),
-        {int(m): np.array(rows) for m, rows in raw["quantiles"].items()},
-    )
-
-
-def segments_tabulated() -> tuple[int, ...]:
-    """Return the minimum lengths of a segment with critical values."""
-    return tuple(sorted(_table().quantiles))
-
-
-@cache
-def _of_length(n: int, min_segment: int) -> Floats:
-    """Return the quantiles at one length, shape (shares, tails), interpolated linearly in log n."""
-    table = _table()
-    rows = table.quantiles[min_segment]
-    log_lengths = np.log(table.lengths[-len(rows) :])
-    right = int(np.clip(np.searchsorted(log_lengths, np.log(n)), 1, len(rows) - 1))
-    step = log_lengths[right] - log_lengths[right - 1]
-    at = (np.log(n) - log_lengths[right - 1]) / step
-    return np.asarray((1 - at) * rows[right - 1] + at * rows[right])
-
-
-def _quantiles(n: int, share: Floats, min_segment: int) -> Floats:
-    shares = _table().shares
-    rows = _of_length(n, min_segment)
-    right = np.clip(np.searchsorted(shares, share), 1, len(shares) - 1)
-    at = ((share - shares[right - 1]) / (shares[right] - shares[right - 1]))[:, None]
-    return np.asarray((1 - at) * rows[right - 1] + at * rows[right])
-
-
-def p_values(evidence: Floats, n: int, share: Floats, min_segment: int) -> Floats:
-    """Return the probability of as much evidence without a step.
-
-    Parameters
-    ----------
-    evidence : ndarray, shape (r,)
-        The largest -ln p of one contrast, with the penalty of intervals.
-    n : int
-        Values in each series.
-    share : ndarray, shape (r,)
-        (n - 2) over all degrees of freedom: 1 if the noise is unknown, 0 if it is exact.
-    min_segment : int
-
-    Returns
-    -------
-    ndarray, shape (r,)
-    """
-    zero = np.zeros((len(evidence), 1))
-    known = np.concatenate([zero, _quantiles(n, share, min_segment)], axis=1)
-    logs = np.concatenate([[0.0], _table().minus_log_tails])
-    right = np.clip((known < evidence[:, None]).sum(axis=1), 1, len(logs) - 1)
-    rows = np.arange(len(evidence))
-    low, high = known[rows, right - 1], known[rows, right]
-    inside = logs[right - 1] + (logs[right] - logs[right - 1]) * (evidence - low) / (high - low)
-    # Beyond the table p falls like that of one contrast.
-    beyond = logs[-1] + evidence - known[:, -1]
-    return np.asarray(np.exp(-np.where(evidence > known[:, -1], beyond, np.maximum(inside, 0.0))))
-
-
-def critical_evidence(n: int, share: float, min_segment: int, alpha: float) -> float:
-    """Return the evidence that chance exceeds with probability alpha."""
-    known = _quantiles(n, np.array([share]), min_segment)[0]
-    logs, wanted = _table().minus_log_tails, -np.log(alpha)
-    if wanted > logs[-1]:
-        return float(known[-1] + wanted - logs[-1])
-    return float(np.interp(wanted, [0.0, *logs], [0.0, *known]))
