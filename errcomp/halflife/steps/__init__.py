@@ -85,7 +85,9 @@ def find_steps(
     (log-normal: sigma of the logarithm; bad runs: 5 % of values off by 6 standard deviations;
     AR: normal noise with this autocorrelation; alone: the same for a series alone, which is at 1 to
     3 % with normal noise.) At an autocorrelation of 0.7 it is 4 to 9 % in groups, and 10 to 37 %
-    alone.
+    alone. In groups of 20 the rates are those of groups of 200, except that it is 2.6 to 3.8 % with
+    normal noise, 7 to 8 % with an autocorrelation of 0.5 and up to 20 values, and 7 to 17 % with
+    0.7; and that a step of 3 sd is found in 75 % of the series at n = 12.
 
     The next table has the per cent of series in which a true step is detected, with unknown noise
     that is normal and independent: a step of 3 or 5 standard deviations of one value anywhere, or

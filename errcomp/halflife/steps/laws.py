@@ -7,15 +7,14 @@ short series does not show the difference, so its group helps: the series of the
 biased, because the search mistakes swings for steps. Its mean and standard deviation at each true
 autocorrelation :math:`\rho` were simulated (``step_null.json``). Within a group, :math:`\rho` has a
 normal law; its mean and standard deviation follow from r of all its series, and :math:`\rho` of
-each series from these and its own r. A series alone has the prior only. The prior is a little more
-cautious than 2,449 series of two real histories: two in three of them have no autocorrelation, and
-one in four has 0.3 or more.
+each series from these and its own r. For a series alone, a prior takes the place of the others. It
+is a little more cautious than 2,449 series of two real histories: two in three of them have no
+autocorrelation, and one in four has 0.3 or more.
 
 **Repeats.** Validations scatter more than their repeats, because successive repeats share the state
 of the machine. In a group, the variance about the levels over that of repeats has a scaled F law.
 Its scale multiplies the variance of repeats, and its degrees of freedom are the most that repeats
-may have (Smyth, 2004, "Linear models and empirical Bayes methods for assessing differential
-expression in microarray experiments", doi:10.2202/1544-6115.1027).
+may have (see ``errcomp.halflife.noise.moderated_variances``).
 
 **Bad runs.** A value beyond both neighbours, on the same side, by 4 standard deviations is a bad
 run. Its share follows from the series and its group. Runs of values on one side that are as short
@@ -28,8 +27,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
 
+from errcomp.halflife.noise import moderated_variances
 from errcomp.halflife.steps.null import autocorrelations, moments_of_neighbours
 from errcomp.halflife.steps.scan import SHORTEST_RUN, Batch, by_length, levels_of, robust_scale
 from errcomp.halflife.steps.search import search
@@ -68,7 +67,7 @@ class _Counts(NamedTuple):
 
 
 def learned(batch: Batch, clusters: Ints) -> Batch:
-    """Return the series with the noise that they have, as far as they and their group say.
+    """Learn correlation, bad runs and the noise that repeats miss; return the batch with these.
 
     Parameters
     ----------
@@ -90,22 +89,15 @@ def _known_noise(batch: Batch, left: _Residuals) -> tuple[Floats, Floats]:
     known = np.flatnonzero((batch.df > 0) & (left.square > 0) & (batch.given > 0))
     if len(known) < _FEWEST:
         return batch.given, batch.df
-    half = left.df[known] / 2
-    ratio = np.log(left.square[known] / batch.given[known]) - special.digamma(half) + np.log(half)
+    ratio = np.log(left.square[known] / batch.given[known])
     # Series in which the first search missed a step must not decide.
     middle = np.median(ratio)
     limit = _FAR * robust_scale((ratio - middle)[None])[0, 0]
-    ratio = np.clip(ratio, middle - limit, middle + limit)
-    between = ratio.var(ddof=1) - special.polygamma(1, half).mean()
-    df = 2 * _inverse_trigamma(between) if between > 0 else np.inf
-    bias = special.digamma(df / 2) - np.log(df / 2) if np.isfinite(df) else 0.0
-    factor = max(float(np.exp(ratio.mean() + bias)), 1.0)
-    return batch.given * factor, np.minimum(batch.df, df)
-
-
-def _inverse_trigamma(y: float) -> float:
-    """Return x with trigamma(x) = y."""
-    return float(optimize.brentq(lambda x: special.polygamma(1, x) - y, 1e-8, 1e8))
+    ratio = np.exp(np.clip(ratio, middle - limit, middle + limit))
+    usual = moderated_variances(ratio, left.df[known])
+    if not usual.prior_df > 0:
+        return batch.given, batch.df
+    return batch.given * max(usual.prior_variance, 1.0), np.minimum(batch.df, usual.prior_df)
 
 
 class _Residuals(NamedTuple):
