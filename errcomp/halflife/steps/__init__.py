@@ -73,20 +73,20 @@ def find_steps(
     ====  ======  ====  ==============  ==============  ========  =============  =============
     n     normal  t3    log-normal 0.5  log-normal 1    bad runs  AR 0.3 (0.5)   alone
     ====  ======  ====  ==============  ==============  ========  =============  =============
-    6     4.5     3.4   4.8             6.8             3.1       4.6 (5.4)      6.2 (8.3)
-    8     4.3     2.6   5.0             4.5             1.9       4.3 (5.1)      6.6 (9.9)
-    12    4.2     2.9   5.9             3.6             2.1       4.0 (3.8)      5.5 (15)
+    6     4.5     3.4   4.8             6.8             3.1       4.6 (5.4)      6.3 (8.3)
+    8     4.3     2.6   5.0             4.5             1.9       4.4 (5.1)      6.6 (9.9)
+    12    4.2     2.9   5.9             3.6             2.2       4.1 (3.9)      5.5 (15)
     20    4.3     5.0   7.0             3.9             3.9       4.1 (3.2)      6.2 (16)
-    50    4.2     6.4   7.8             6.7             4.7       4.8 (1.9)      6.4 (15)
-    100   3.7     6.0   8.0             7.6             3.4       4.8 (2.6)      6.9 (11)
-    200   3.9     6.2   7.3             6.6             3.8       4.7 (4.4)      7.2 (8.8)
+    50    4.2     6.4   7.8             6.7             4.7       4.9 (2.3)      6.7 (15)
+    100   3.7     6.0   8.0             7.6             3.4       4.8 (3.1)      6.9 (11)
+    200   3.9     6.2   7.3             6.6             3.8       4.7 (4.6)      7.2 (8.8)
     ====  ======  ====  ==============  ==============  ========  =============  =============
 
     (log-normal: sigma of the logarithm; bad runs: 5 % of values off by 6 standard deviations;
     AR: normal noise with this autocorrelation; alone: the same for a series alone, which is at 1 to
     3 % with normal noise.) At an autocorrelation of 0.7 it is 4 to 9 % in groups, and 10 to 37 %
-    alone. In groups of 20 the rates are those of groups of 200, except that it is 2.6 to 3.8 % with
-    normal noise, 7 to 8 % with an autocorrelation of 0.5 and up to 20 values, and 7 to 17 % with
+    alone. In groups of 20 the rates are those of groups of 200, except that it is 2.7 to 3.8 % with
+    normal noise, 7 to 9 % with an autocorrelation of 0.5 and up to 20 values, and 7 to 17 % with
     0.7; and that a step of 3 sd is found in 75 % of the series at n = 12.
 
     The next table has the per cent of series in which a true step is detected, with unknown noise
