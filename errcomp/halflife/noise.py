@@ -523,12 +523,12 @@ def moderated_variances(variance: ArrayLike, df: ArrayLike) -> Moderated:
     e = np.log(s2[known]) - digamma(half) + np.log(half)
     spread, chance = float(e.var(ddof=1)), float(polygamma(1, half).mean())
     error = np.sqrt(2 / (n - 1)) * max(spread, chance)
-    d0 = 2 * _trigamma_inverse(max(spread - chance, 0.0) + error)
+    d0 = 2 * trigamma_inverse(max(spread - chance, 0.0) + error)
     s02 = float(np.exp(e.mean() + digamma(d0 / 2) - np.log(d0 / 2)))
     return Moderated((d0 * s02 + d * s2) / (d0 + d), np.minimum(d0 + d, total), s02, d0)
 
 
-def _trigamma_inverse(y: float) -> float:
+def trigamma_inverse(y: float) -> float:
     """Solve ψ'(x) = y for x by Newton's method on 1/ψ', which is nearly straight and convex."""
     from scipy.special import polygamma
 

@@ -248,6 +248,34 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(value) for value in adjusted]
 
 
+def holm_adjusted(p_values: ArrayLike) -> Floats:
+    """Adjust p-values by Holm's method, see `holm`; NaN is a hypothesis that was not tested.
+
+    Parameters
+    ----------
+    p_values : array_like, shape (m,)
+
+    Returns
+    -------
+    ndarray of float, shape (m,)
+
+    Raises
+    ------
+    InputError
+        A value is neither in [0, 1] nor NaN.
+
+    Examples
+    --------
+    >>> holm_adjusted([0.01, 0.04, float("nan"), 0.02]).tolist()
+    [0.03, 0.04, nan, 0.04]
+    """
+    p = np.asarray(p_values, dtype=float)
+    adjusted = np.full(len(p), np.nan)
+    tested = ~np.isnan(p)
+    adjusted[tested] = holm(p[tested].tolist())
+    return adjusted
+
+
 def benjamini_hochberg(p_values: Sequence[float]) -> list[float]:
     r"""Return Benjamini-Hochberg adjusted p-values, which bound the expected share of false alarms.
 

@@ -13,8 +13,8 @@ from scipy import stats
 
 from errcomp.errors import InputError
 from errcomp.halflife.gate import VERDICTS, check, since_last_step, spent
-from errcomp.halflife.gate.monitor import holm_adjusted
 from errcomp.halflife.panel import Panel
+from errcomp.stats.significance import holm_adjusted
 
 
 def panel_of_rows(error, sd=np.nan, df=0.0, *, frozen=False, names=None):
@@ -49,11 +49,11 @@ def test_repeats_by_hand():
     assert result.shift[0] == pytest.approx(0.09)
     assert result.baseline[0] == pytest.approx(0.01)
     assert (result.noise[0], result.n_baseline[0], result.n_shifted[0]) == ("repeats", 3, 1)
-    # Repeats count as much as they say, and the scatter of three versions a little.
-    assert 20 < result.df[0] < 23
+    # What repeats miss is unknown: they count for 6 of their 20. Three versions show no scatter.
+    assert result.df[0] == 6
     half = (result.high[0] - result.low[0]) / 2
-    se = half / stats.t.isf(0.025, result.df[0])
-    assert se == pytest.approx(0.03 * np.sqrt(1 + 1 / 3), rel=0.15)
+    se = half / stats.t.isf(0.025, 6)
+    assert se == pytest.approx(0.03 * np.sqrt(1 + 1 / 3), rel=0.01)
     assert result.low[0] + half == pytest.approx(0.09)
 
 
@@ -142,13 +142,13 @@ def test_rows_with_more_repeats_are_less_noisy():
 def test_a_reference_with_many_repeats_is_known_well():
     # One look at it, with 16 repeats, and a new validation with one sixteenth of its precision.
     sd = np.array([0.01, 0.04])
-    result = check(panel_of_rows([0.0, 0.2], sd, 30), repeats=[16, 2])
+    result = check(panel_of_rows([0.0, 0.4], sd, 30), repeats=[16, 2])
     half = (result.high[0] - result.low[0]) / 2
     typical = stats.t.isf(0.025, result.df[0])
     assert half == pytest.approx(typical * np.hypot(0.01, 0.04), rel=0.02)
     assert result.outcome == "regression"
     # The same shift from a reference that is as uncertain as the new validation.
-    assert check(panel_of_rows([0.0, 0.2], 0.04, 30)).p[0] > 10 * result.p[0]
+    assert check(panel_of_rows([0.0, 0.4], 0.04, 30)).p[0] > 4 * result.p[0]
 
 
 def test_the_margin_is_what_a_shift_must_exceed():
@@ -268,7 +268,7 @@ def moved_panel():
         [0.00, 0.01, -0.01, 0.00],  # as before
         [0.50, 0.51, 0.49, 0.10],  # smaller
         [0.00, 0.01, -0.01, np.nan],  # not validated
-        [0.10, 0.11, 0.09, 0.20],  # grew, within 0.25
+        [0.10, 0.11, 0.09, 0.24],  # grew, within 0.25
         [np.nan, np.nan, np.nan, 0.1],  # no baseline
     ]
     return panel_of_rows(rows, 0.01, 20)
@@ -478,12 +478,11 @@ def test_operators_that_onnx_runtime_changed_are_blamed(shared_data):
     )
     panel = panel_of(history).panel
     blamed = {}
-    for version in ("1.24.4", "1.25.1", "1.30.0", "1.31.1"):
+    for version in ("1.22.1", "1.25.1", "1.30.0", "1.31.1"):
         result = check(panel, version=version)
         blamed[version] = [(panel.names[i], result.releases(i)) for i in result.blamed()]
     assert blamed == {
-        # It was back at its old time in 1.23.2, too.
-        "1.24.4": [("tfm/Reshape", "1.22.1 to 1.23.2")],
+        "1.22.1": [("tfm/Reshape", "1.19.2 to 1.21.1")],
         "1.25.1": [("tfm/Gelu", "1.24.4 to 1.25.1")],
         "1.30.0": [("tfm/SkipLayerNormalization", "1.29.0 to 1.30.0")],
         "1.31.1": [],

@@ -95,18 +95,23 @@ def test_false_alarms_of_few_series(series, law):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("df", "between"), [(8, 0.0), (8, 1.0), (np.inf, 1.0)])
-def test_false_alarms_where_the_noise_is_that_of_repeats(df, between):
-    # Days shift each series by as much as the noise of repeats, which the repeats do not show.
-    false = 0
-    for seed in range(40):
+@pytest.mark.parametrize("series", [5, 20, 200])
+@pytest.mark.parametrize(
+    ("df", "missed", "alike"),
+    [(8, 1.0, np.inf), (8, 2.0, np.inf), (15, 1.3, 8), (15, 1.3, 4.5), (np.inf, 2.0, np.inf)],
+)
+def test_false_alarms_where_the_noise_is_that_of_repeats(series, df, missed, alike):
+    # What repeats miss differs over series like an inverse χ².
+    false, gates = 0, 40 if series < 200 else 12
+    for seed in range(gates):
         rng = np.random.default_rng([seed, 7])
-        error = rng.standard_normal((20, 120)) * np.sqrt(1 + between**2)
-        sd = np.ones(20) if df == np.inf else np.sqrt(rng.chisquare(df, 20) / df)
+        true = missed * (alike / rng.chisquare(alike, series) if alike < np.inf else 1.0)
+        error = rng.standard_normal((series, 60)) * np.sqrt(true)[..., None]
+        sd = np.ones(series) if df == np.inf else np.sqrt(rng.chisquare(df, series) / df)
         found = replayed(panel_of_rows(error, sd, df))
-        # The first looks know the repeats alone.
-        false += (found.version > (10 if between else 0)).any()
-    assert false <= most(0.06, 40)
+        # A noise that is given counts as exact until looks contradict it.
+        false += (found.version > (10 if df == np.inf else 0)).any()
+    assert false <= most(0.06, gates)
 
 
 # Power

@@ -27,9 +27,10 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from errcomp.errors import InputError, describe_names
-from errcomp.halflife.gate.monitor import Look, Monitor, Shifts, holm_adjusted
+from errcomp.halflife.gate.monitor import Look, Monitor, Shifts
 from errcomp.halflife.gate.results import GREW, VERDICTS, GateResult, Law
 from errcomp.halflife.panel import Panel
+from errcomp.stats.significance import holm_adjusted
 
 __all__ = ["VERDICTS", "GateResult", "check", "since_last_step", "spent"]
 

@@ -29,7 +29,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from errcomp.halflife.gate.laws import MOST, SIZES, NoiseLaw, noise_law
+from errcomp.halflife.gate.laws import SIZES, NoiseLaw, noise_law
 from errcomp.halflife.gate.scales import (
     EFFICIENCY,
     EXACT,
@@ -44,9 +44,9 @@ from errcomp.halflife.gate.scales import (
     typical,
 )
 from errcomp.halflife.panel import Panel
-from errcomp.stats.significance import holm
+from errcomp.stats.significance import holm_adjusted
 
-__all__ = ["Look", "Monitor", "holm_adjusted"]
+__all__ = ["Look", "Monitor", "Shifts"]
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.int64]
@@ -73,6 +73,8 @@ _RARE = 0.003
 _SUMS = 8
 #: Looks after which a shift without repeats counts as found, for what is detectable.
 _WITHIN = 5
+#: Halvings of the interval in which a detectable shift lies, 1 to `_FARTHEST`.
+_HALVINGS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,20 +125,6 @@ class Shifts:
     new: Floats
     shift: Floats
     se: Floats
-
-
-def holm_adjusted(p: NDArray[Any]) -> Floats:
-    """Adjust p-values for their number by Holm's method; NaN is a series without a test.
-
-    Examples
-    --------
-    >>> holm_adjusted(np.array([0.01, 0.04, np.nan, 0.02])).tolist()
-    [0.03, 0.04, nan, 0.04]
-    """
-    adjusted = np.full(len(p), np.nan)
-    tested = ~np.isnan(p)
-    adjusted[tested] = holm(p[tested].tolist())
-    return adjusted
 
 
 class Monitor:
@@ -554,27 +542,47 @@ class Monitor:
 
     def detectable(self, level: float, look: Look) -> Floats:
         """Return the shift that would be found in half of the cases, see `GateResult`."""
-        assert self.law is not None
         series, at = look.series, look.at
         m, precision, _ = self._baseline(series, np.maximum(at + 1 - look.window[series], 0))
-        z = special.stdtrit(np.minimum(np.maximum(self.df[series], 1), 1e9), level / _WINDOWS / 2)
-        log_p = np.log(np.maximum(2 * special.ndtr(z), 1e-300))
         least = np.full(len(series), np.inf)
-        for k, size in enumerate(SIZES):
+        for size in SIZES:
             if size > _WITHIN:
                 break
-            x, above, _ = self.law.tables[k]
-            beyond = np.interp(-log_p, -above, x)
-            beyond = np.where(log_p < above[-1], np.inf, beyond)
-            w = np.full(len(series), float(size))
-            beyond *= np.sqrt(self._inflation(w, w, m, precision)) / size
-            # Scores near the clip say nothing about the size of what is beyond it.
-            beyond[beyond > (MOST if size == 1 else self.law.clip - 0.5)] = np.inf
-            fits = (size == 1) == self.repeated[series]
-            least = np.where(fits, np.minimum(least, beyond), least)
+            fits = np.flatnonzero((size == 1) == self.repeated[series])
+            if not len(fits):
+                continue
+            low, high = np.zeros(len(fits)), np.full(len(fits), np.log(_FARTHEST))
+            missed = self._p_of_shift(np.exp(high), size, series[fits], m[fits], precision[fits])
+            beyond = _WINDOWS * missed > level
+            for _ in range(_HALVINGS):
+                middle = (low + high) / 2
+                p = self._p_of_shift(np.exp(middle), size, series[fits], m[fits], precision[fits])
+                found = _WINDOWS * p <= level
+                low, high = np.where(found, low, middle), np.where(found, middle, high)
+            least[fits] = np.minimum(least[fits], np.where(beyond, np.inf, np.exp(high)))
         least[np.isinf(least) | np.isnan(look.p[series])] = np.nan
         scale = self._scale[series] * self._relative[series, at]
         return self._spread(series, self._margin + least * scale)
+
+    def _p_of_shift(
+        self, shift: Floats, size: int, series: Codes, m: Floats, precision: Floats
+    ) -> Floats:
+        """Return the probability of this many values that are a shift in standard deviations."""
+        assert self.law is not None
+        w = np.full(len(series), float(size))
+        inflation = self._inflation(w, w, m, precision)
+        df = np.minimum(np.maximum(self.df[series], 1.0), EXACT)
+        total = np.zeros(len(series))
+        for share, weight in zip(*SHARES, strict=True):
+            score = shift / np.sqrt(df / 2 / special.gammaincinv(df / 2, share))
+            if size == 1:
+                far = score / np.sqrt(inflation)
+                total += weight * self.law.p_of_one(far, far)
+            else:
+                # Half of the scores near the clip are clipped.
+                sums = size * np.minimum(score, self.law.clip - 0.5)
+                total += weight * self._p_of(w, inflation, sums, sums)
+        return total
 
     def repeats_needed(self, window: Codes, which: Codes, level: float, most: int = 20) -> Codes:
         """Return how many more runs like the suspected ones would make alarms; 0 beyond most."""

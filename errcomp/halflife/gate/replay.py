@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from errcomp.errors import InputError
 from errcomp.halflife.gate import REPEAT, looks, monitor_of
-from errcomp.halflife.gate.monitor import holm_adjusted
 from errcomp.halflife.panel import Panel
+from errcomp.stats.significance import holm_adjusted
 
 __all__ = ["Replayed", "replayed"]
 

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from errcomp.halflife.gate.laws import HUBER, HUBER_VARIANCE
-from errcomp.halflife.noise import moderated_variances
+from errcomp.halflife.noise import moderated_variances, trigamma_inverse
 
 __all__ = ["EFFICIENCY", "EXACT", "Scales", "autocorrelation", "centres", "medians", "memory"]
 
@@ -20,8 +21,12 @@ Mask = NDArray[np.bool_]
 EFFICIENCY = 0.95
 #: Values from which a series has a scatter of its own; degrees of freedom of a given noise.
 FEWEST_OWN, EXACT = 3, 1e9
+#: Free values from which the scatter counts beside repeats: that of fewer is clipped too much.
+_FEWEST_BESIDE = 4
 #: Degrees of freedom for "the scatter between looks is that of repeats".
 _PRIOR_SCALE = 10.0
+#: Degrees of freedom of the noise of repeats until looks show how much they miss.
+_ALIKE = 6.0
 #: Values for which the autocorrelation counts as 0, and its standard errors that are taken off.
 _PRIOR_AR, _SOFT_AR, _MOST_AR = 20.0, 0.25, 0.8
 #: Values that differ by rounding only.
@@ -76,7 +81,7 @@ def scales(away: Floats, size: Floats, baselines: Floats, repeats: Repeats) -> S
     sd[few], total[few] = repeats.sd[few], np.minimum(repeats.df[few], EXACT)
     total[flat & ~few] = 0.0
     of_repeats = repeats.known & (repeats.df > 0)
-    own = np.where((df > 0) & (repeats.sd > 0) & of_repeats, df, 0.0)
+    own = np.where((free >= _FEWEST_BESIDE) & (df > 0) & (repeats.sd > 0) & of_repeats, df, 0.0)
     both = _combined(variance, own, repeats)
     sd = np.where(of_repeats, both[0], sd)
     total = np.where(of_repeats, both[1], np.where(np.isfinite(sd), total, 0.0))
@@ -88,15 +93,33 @@ def scales(away: Floats, size: Floats, baselines: Floats, repeats: Repeats) -> S
 def _combined(variance: Floats, own: Floats, repeats: Repeats) -> tuple[Floats, Floats, float]:
     """Combine the noise of repeats, as far as looks scatter like repeats, with the scatter."""
     noise = repeats.sd**2
-    ratio = np.divide(variance, noise, out=np.zeros(len(noise)), where=own > 0)
+    ratio = np.divide(variance, noise, out=np.ones(len(noise)), where=own > 0)
     factor = float((_PRIOR_SCALE + own @ ratio) / (_PRIOR_SCALE + own.sum()))
-    of_noise = np.where(np.isfinite(noise), np.minimum(repeats.df, EXACT), 0.0)
-    own = np.where(np.isinf(repeats.df), 0.0, own)
+    of_noise = np.where(np.isfinite(noise), np.minimum(repeats.df, _alike(ratio, own)), 0.0)
+    exact = np.isinf(repeats.df)
+    of_noise[exact], own = EXACT, np.where(exact, 0.0, own)
     total = of_noise + own
     squares = of_noise * factor * np.nan_to_num(noise) + own * variance
     unknown = np.full(len(own), np.nan)
     sd = np.sqrt(np.divide(squares, total, out=unknown, where=total > 0))
     return sd, total, float(np.sqrt(factor))
+
+
+def _alike(ratio: Floats, df: Floats) -> float:
+    """Return how alike series are in what their repeats miss, as degrees of freedom.
+
+    That of `errcomp.halflife.noise.moderated_variances`, with a normal prior for its ψ'.
+    """
+    half = df[df > 0] / 2
+    prior = float(special.polygamma(1, _ALIKE / 2))
+    if len(half) < 2:
+        return _ALIKE
+    seen = np.maximum(ratio[df > 0], _EQUAL)
+    spread = float((np.log(seen) - special.digamma(half) + np.log(half)).var(ddof=1))
+    chance = float(special.polygamma(1, half).mean())
+    # The weight of what was seen; that of the prior is 1.
+    weight = prior**2 * (len(half) - 1) / (2 * (prior + chance) ** 2)
+    return 2 * trigamma_inverse(max((prior + weight * (spread - chance)) / (1 + weight), 1e-3))
 
 
 def memory(n: Floats | float, ar: float) -> Floats:
