@@ -104,6 +104,7 @@ public_modules = (
     "errcomp.halflife.forecast",
     "errcomp.halflife.gate.checking",
     "errcomp.halflife.gate",
+    "errcomp.halflife.gate.dry_run",
     "errcomp.halflife.gate.replay",
     "errcomp.halflife.store",
     "errcomp.halflife.panel",

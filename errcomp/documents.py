@@ -43,6 +43,7 @@ CLASSES = {
     "half-lives": "errcomp.halflife.results.HalfLives",
     "half-life-forecast": "errcomp.halflife.forecast.results.HalfLifeForecast",
     "half-life-check": "errcomp.halflife.gate.checking.ValidationCheck",
+    "half-life-dry-run": "errcomp.halflife.gate.dry_run.DryRun",
     "search": "errcomp.claims.search.SearchResult",
     "forensics": "errcomp.claims.forensics.Forensics",
     "board": "errcomp.claims.board.Board",

@@ -442,6 +442,37 @@ class Panel:
             frozen_at_first=self.frozen_at_first,
         )
 
+    def reordered(self, order: NDArray[Any]) -> tuple[NDArray[Any], Panel]:
+        """Return the rows in another order of versions, and the panel of these; months are lost.
+
+        Parameters
+        ----------
+        order : ndarray of int, shape (m,)
+            New position of each version.
+
+        Examples
+        --------
+        >>> history = {"version": ["1", "2", "3"], "measured": [1.0, 2.0, 4.0]}
+        >>> rows, panel = panel_of(history).panel.reordered(np.array([2, 0, 1]))
+        >>> panel.versions, rows.tolist(), panel.error.round(1).tolist()
+        (('2', '3', '1'), [1, 2, 0], [-0.7, -1.4, 0.0])
+        """
+        version = order[self.version]
+        rows = np.lexsort((version, self.series))
+        back = np.argsort(order)
+        return rows, Panel(
+            versions=tuple(self.versions[i] for i in back.tolist()),
+            months=np.full(len(self.versions), np.nan),
+            names=self.names,
+            clusters=self.clusters,
+            starts=self.starts,
+            version=version[rows],
+            error=self.error[rows],
+            sd=self.sd[rows],
+            noise_df=self.noise_df,
+            frozen_at_first=self.frozen_at_first,
+        )
+
     def times(self, clock: Clock) -> NDArray[Any]:
         """Return the time of each row: the position of its version, or months.
 

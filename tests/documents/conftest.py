@@ -81,6 +81,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "plan-claim": ("plan", "claim", "--error", "12%", "--pilot", "pilot.csv"),
     "half-life-check": ("halflife", "check", "history.csv", "new.csv", "--by", "op",
                         "--recalibrate"),
+    "half-life-dry-run": ("halflife", "check", "history.csv", "--dry-run", "--by", "op"),
     "half-lives": ("halflife", "fit", "history.csv", "--error", "10%"),
     "half-lives by group": ("halflife", "fit", "history.csv", "--by", "op", "--error", "10%"),
     "half-life-forecast": ("halflife", "forecast", "history.csv", "--by", "op", "--error", "10%"),

@@ -44,6 +44,7 @@ EXAMPLES = {
     ),
     "halflife check": (
         "errcomp halflife check history.db new.csv --junit check.xml --markdown check.md",
+        "errcomp halflife check history.db --dry-run",
     ),
     "halflife show": ("errcomp halflife show ort",),
 }
@@ -114,7 +115,13 @@ def build(parser: Parser) -> None:
         "many runs would decide.",
     )
     gate.add_argument("history", metavar="HISTORY", help=_HISTORY)
-    gate.add_argument("new", metavar="NEW", help="table of validations of a new version")
+    gate.add_argument("new", metavar="NEW", nargs="?", help="table of validations of a new version")
+    gate.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="without NEW: go through the history as the check would have; count its alarms, in "
+        "true and in random order, and how soon it finds each step",
+    )
     gate.add_argument("--by", metavar="KEYS", help="keys to report series by")
     _add_error(gate, "error that the model promised: an error within it is not a regression")
     gate.add_argument(
@@ -219,7 +226,7 @@ def _load(args: argparse.Namespace, name: str) -> History:
 
     path = Path(name)
     # With a new table, these options say how to read that table.
-    beside = hasattr(args, "new")
+    beside = getattr(args, "new", None) is not None
     if _is_store(name):
         from errcomp.halflife.store import HistoryStore
 
@@ -306,6 +313,14 @@ def _check(args: argparse.Namespace) -> None:
     from errcomp.halflife.gate.checking import check_validation
     from errcomp.halflife.view.gate import report_halflife
 
+    if args.dry_run:
+        _dry_run(args)
+        return
+    if args.new is None:
+        raise InputError(
+            "NEW is missing: the table of validations of a new version. To see what the check "
+            "would have done with the history, add --dry-run."
+        )
     check_targets(args, [args.history, args.new])
     history = _load(args, args.history)
     with progress("checking", quiet=args.json):
@@ -322,6 +337,34 @@ def _check(args: argparse.Namespace) -> None:
     # Set before anything is printed: the reader of the output may close the pipe.
     args.exit_code = 1 if checked.result.outcome in ("regression", *args.fail_on) else 0
     emit(args, checked, checked.view(), inputs=[args.history, args.new])
+
+
+def _dry_run(args: argparse.Namespace) -> None:
+    from errcomp.halflife.gate.dry_run import dry_run
+
+    unused = {
+        "NEW": args.new,
+        "--recalibrate": args.recalibrate,
+        "--junit": args.junit,
+        "--markdown": args.markdown,
+        "--fail-on": args.fail_on,
+    }
+    if given := [name for name, value in unused.items() if value]:
+        raise InputError(
+            f"--dry-run goes through the history alone. Leave out {', '.join(given)}, or --dry-run."
+        )
+    check_targets(args, [args.history])
+    history = _load(args, args.history)
+    with progress("going through the history", quiet=args.json) as report:
+        done = dry_run(
+            history,
+            by=parse_keys(args.by),
+            error=args.error,
+            margin=args.margin,
+            alpha=args.alpha,
+            progress=report,
+        )
+    emit(args, done, done.view(), inputs=[args.history])
 
 
 def _show(args: argparse.Namespace) -> None:

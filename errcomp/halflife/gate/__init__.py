@@ -151,18 +151,26 @@ def _means(values: Floats, series: Codes, which: NDArray[np.bool_], panel: Panel
     return np.asarray(np.divide(total, n, out=np.full(panel.n_series, np.nan), where=n > 0))
 
 
+def _is_larger(found: Shifts) -> NDArray[np.bool_]:
+    return np.asarray(np.abs(found.level + found.shift) > np.abs(found.level))
+
+
+def has_grown(found: Shifts, promise: Floats) -> NDArray[np.bool_]:
+    """Say whether the error of each series is larger than before and than the promise."""
+    return _is_larger(found) & ~(np.abs(found.level + found.shift) <= promise)
+
+
 def verdicts(
     found: Shifts, p: Floats, moved: NDArray[np.bool_], again: NDArray[np.bool_], promise: Floats
 ) -> NDArray[Any]:
     """Return the verdict on each series."""
     verdict = np.full(len(p), _AS_BEFORE, dtype=object)
-    now = found.level + found.shift
-    grew = np.abs(now) > np.abs(found.level)
-    within = np.abs(now) <= promise
-    verdict[again & grew & ~within] = _REPEAT
-    verdict[moved & grew & ~within] = GREW
-    verdict[moved & grew & within] = _WITHIN
-    verdict[moved & ~grew] = _NO_LARGER
+    larger = _is_larger(found)
+    worse = has_grown(found, promise)
+    verdict[again & worse] = _REPEAT
+    verdict[moved & worse] = GREW
+    verdict[moved & larger & ~worse] = _WITHIN
+    verdict[moved & ~larger] = _NO_LARGER
     verdict[np.isnan(p) & (verdict != _REPEAT)] = _UNKNOWN
     verdict[np.isnan(found.new)] = _ABSENT
     return verdict

@@ -25,7 +25,7 @@ from errcomp.codec import (
 )
 from errcomp.errors import InputError, describe_names
 from errcomp.halflife.gate import GateResult, as_labels, as_since, check, since_last_step
-from errcomp.halflife.panel import Panel, check_level, moved, panel_of
+from errcomp.halflife.panel import Panel, PanelOf, check_level, moved, panel_of
 from errcomp.report.shown import Shown
 from errcomp.tables import History, check_keys
 from errcomp.tables.frames import to_eager
@@ -351,11 +351,8 @@ def check_validation(
         )
     panel_data = panel_of(both)
     panel, changes = panel_data.panel, moved(panel_data)
-    behind = panel_data.n_repeats.astype(np.float64)
-    if panel_data.noise.source == "measured_spread":
-        # Each validation sums up several runs.
-        behind = np.maximum(behind, 2.0)
-    groups = _groups(both, panel_data.series, check_keys(by, ()), panel.names)
+    behind = validations_behind(panel_data)
+    groups = groups_of(both, panel_data.series, check_keys(by, ()), panel.names)
     result = check(
         panel,
         version=last,
@@ -415,11 +412,18 @@ def _joined(history: History, new: History, fresh: Sequence[str]) -> History:
     )
 
 
+def validations_behind(found: PanelOf) -> Floats:
+    """Return the validations behind each row of a panel."""
+    behind = found.n_repeats.astype(np.float64)
+    # Where measurements come with a spread, each of them sums up several runs.
+    return np.maximum(behind, 2.0) if found.noise.source == "measured_spread" else behind
+
+
 def _prefix(table: History) -> str:
     return f"{table.source}: " if table.source else ""
 
 
-def _groups(
+def groups_of(
     history: History, series: Any, keys: Sequence[str], names: Sequence[str]
 ) -> tuple[str, ...]:
     """Name each series of a panel by its keys."""

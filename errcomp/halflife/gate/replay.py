@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from errcomp.errors import InputError
-from errcomp.halflife.gate import REPEAT, looks, monitor_of
+from errcomp.halflife.gate import REPEAT, as_promise, has_grown, looks, monitor_of
 from errcomp.halflife.panel import Panel
 from errcomp.stats.significance import holm_adjusted
 
@@ -35,6 +35,8 @@ class Replayed:
         Position of the first version that shifted; the delay is ``version - begin``.
     shift, p : ndarray
         Shift of the error on the log scale, and its p-value corrected for the number of series.
+    grew : ndarray of bool
+        Whether the error grew, beyond what was promised: then the alarm is a regression.
     """
 
     looks: int
@@ -44,6 +46,24 @@ class Replayed:
     begin: Codes
     shift: Floats
     p: Floats
+    grew: NDArray[np.bool_]
+
+    def regressions(self) -> Replayed:
+        """Return the alarms that are regressions.
+
+        Examples
+        --------
+        >>> panel = Panel(
+        ...     versions=("1.0", "1.1", "1.2"), months=np.arange(3.0), names=("Gelu",),
+        ...     clusters=np.arange(1), starts=np.array([0, 3]), version=np.arange(3),
+        ...     error=np.array([0.7, 0.0, 0.01]), sd=np.full(3, 0.01),
+        ...     noise_df=np.full(1, 20.0), frozen_at_first=False)
+        >>> found = replayed(panel)
+        >>> len(found.version), len(found.regressions().version)
+        (1, 0)
+        """
+        names = ("version", "series", "begin", "shift", "p", "grew")
+        return replace(self, **{name: getattr(self, name)[self.grew] for name in names})
 
 
 def replayed(
@@ -52,13 +72,14 @@ def replayed(
     repeats: ArrayLike | None = None,
     margin: float = 0.0,
     alpha: float = 0.05,
+    promised: float | None = None,
 ) -> Replayed:
     """Go through a history as the gate would have; every shift that it reports is accepted.
 
     Parameters
     ----------
     panel : Panel
-    repeats, margin, alpha
+    repeats, margin, alpha, promised
         As for `errcomp.halflife.gate.check`.
 
     Returns
@@ -84,19 +105,21 @@ def replayed(
     if len(panel.versions) < 2:
         raise InputError("the history has one version only: there is nothing to compare.")
     monitor = monitor_of(panel, None, repeats, margin)
+    promise = as_promise(promised, panel.n_series)
     n, asked, found = 0, 0, []
     for at, level, look in looks(panel, monitor, alpha, until=len(panel.versions)):
         n += bool(np.isfinite(look.p).any())
         moved = look.p_adjusted <= level
         if moved.any():
             shifts = monitor.described(look, look.window)
+            grew = has_grown(shifts, promise)
             found += [
-                (at, i, shifts.begin[i], shifts.shift[i], look.p_adjusted[i])
+                (at, i, shifts.begin[i], shifts.shift[i], look.p_adjusted[i], grew[i])
                 for i in np.flatnonzero(moved).tolist()
             ]
         else:
             asked += bool(np.nanmin([1.0, *holm_adjusted(look.p_single)]) <= REPEAT)
-    columns: list[Any] = [list(column) for column in zip(*found, strict=True)] or [[]] * 5
+    columns: list[Any] = [list(column) for column in zip(*found, strict=True)] or [[]] * 6
     return Replayed(
         looks=n,
         repeats=asked,
@@ -105,4 +128,5 @@ def replayed(
         begin=np.array(columns[2], dtype=np.int64),
         shift=np.array(columns[3], dtype=np.float64),
         p=np.array(columns[4], dtype=np.float64),
+        grew=np.array(columns[5], dtype=np.bool_),
     )
