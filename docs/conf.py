@@ -105,6 +105,7 @@ public_modules = (
     "errcomp.halflife.gate.checking",
     "errcomp.halflife.gate",
     "errcomp.halflife.gate.dry_run",
+    "errcomp.halflife.gate.planning",
     "errcomp.halflife.gate.replay",
     "errcomp.halflife.store",
     "errcomp.halflife.panel",

@@ -40,6 +40,7 @@ CLASSES = {
     "adaptation": "errcomp.calibration.transfer.adaptation.Adaptation",
     "plan-runs": "errcomp.calibration.transfer.choosing.RunPlan",
     "plan-claim": "errcomp.planning.claim.ClaimPlan",
+    "plan-gate": "errcomp.halflife.gate.planning.GatePlan",
     "half-lives": "errcomp.halflife.results.HalfLives",
     "half-life-forecast": "errcomp.halflife.forecast.results.HalfLifeForecast",
     "half-life-check": "errcomp.halflife.gate.checking.ValidationCheck",

@@ -79,6 +79,8 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "plan-runs": ("plan", "runs", "--model", "gpu.errcomp", "--candidates", "device.csv", "--unit",
                   "ms"),
     "plan-claim": ("plan", "claim", "--error", "12%", "--pilot", "pilot.csv"),
+    "plan-gate": ("plan", "gate", "--change", "20%", "--noise", "2%", "--count", "20",
+                  "--within", "1"),
     "half-life-check": ("halflife", "check", "history.csv", "new.csv", "--by", "op",
                         "--recalibrate"),
     "half-life-dry-run": ("halflife", "check", "history.csv", "--dry-run", "--by", "op"),

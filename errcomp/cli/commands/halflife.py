@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from errcomp.cli.histories import HISTORY, add_reading, load_history
 from errcomp.cli.input import (
-    add_history_arguments,
     add_jobs_argument,
     fraction,
-    no_such_table,
-    order_of,
     parse_keys,
     read_history,
     seed,
-    select,
 )
 from errcomp.cli.output import (
     add_check_arguments,
@@ -33,7 +29,6 @@ from errcomp.report.model import report_of
 
 if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
-    from errcomp.tables import History
 
 #: Command → examples at the end of its help. An example may read files that an earlier one wrote.
 EXAMPLES = {
@@ -49,10 +44,6 @@ EXAMPLES = {
     "halflife show": ("errcomp halflife show ort",),
 }
 
-_HISTORY = (
-    "table of validations (CSV, Parquet, JSON, JSON lines), store of `errcomp history` (file or "
-    "URL), or name of a built-in history"
-)
 #: Studies that `show` knows: the dataset, and how it is grouped.
 STUDIES = {"ort": "ort-releases"}
 _FIGURES = ("errors", "survival", "variogram", "heat")
@@ -73,7 +64,7 @@ def build(parser: Parser) -> None:
         "distribution; from the RMS error over all series; and from how far errors drift between "
         "versions (variogram). Also find steps in the error, and the release of each step.",
     )
-    fit.add_argument("history", metavar="HISTORY", help=_HISTORY)
+    fit.add_argument("history", metavar="HISTORY", help=HISTORY)
     fit.add_argument(
         "--by", metavar="KEYS", help="keys to group series by, e.g. level,kernel_class"
     )
@@ -100,7 +91,7 @@ def build(parser: Parser) -> None:
         "errors, survival or variogram (of one group), or heat (a heat map, groups by releases)",
     )
     add_jobs_argument(fit, "fit groups")
-    _add_reading(fit)
+    add_reading(fit)
     add_output_arguments(fit)
     fit.set_defaults(run=_fit)
 
@@ -114,7 +105,7 @@ def build(parser: Parser) -> None:
         "--alpha. One bad run is never a regression: the check asks for a repeat, and says how "
         "many runs would decide.",
     )
-    gate.add_argument("history", metavar="HISTORY", help=_HISTORY)
+    gate.add_argument("history", metavar="HISTORY", help=HISTORY)
     gate.add_argument("new", metavar="NEW", nargs="?", help="table of validations of a new version")
     gate.add_argument(
         "--dry-run",
@@ -139,7 +130,7 @@ def build(parser: Parser) -> None:
         help="also fit correction factors to the validations since the last step, and compare "
         "the errors without and with them",
     )
-    _add_reading(gate)
+    add_reading(gate)
     add_check_arguments(
         gate,
         fail_on=("repeat",),
@@ -170,7 +161,7 @@ def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
         "within the promise; drift, from how far past errors drifted; and steps, from the size and "
         "rate of past steps in the error.",
     )
-    parser.add_argument("history", metavar="HISTORY", help=_HISTORY)
+    parser.add_argument("history", metavar="HISTORY", help=HISTORY)
     parser.add_argument("--by", metavar="KEYS", help="keys to group series by, e.g. level")
     parser.add_argument(
         "--cluster", metavar="KEY", help="key of series whose errors change together"
@@ -196,20 +187,13 @@ def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--seed", type=seed, default=0, help="seed of the random draws (default: 0)"
     )
-    _add_reading(parser)
+    add_reading(parser)
     add_output_arguments(parser)
     parser.set_defaults(run=_forecast)
 
 
 def _add_error(parser: argparse.ArgumentParser, meaning: str) -> None:
     parser.add_argument("--error", type=_share, metavar="SHARE", help=f"{meaning}, e.g. 5%%")
-
-
-def _add_reading(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--name", default="default", help="name of the history in a store (default: default)"
-    )
-    add_history_arguments(parser)
 
 
 def _share(text: str) -> float:
@@ -220,58 +204,12 @@ def _share(text: str) -> float:
     return number
 
 
-def _load(args: argparse.Namespace, name: str) -> History:
-    """Read a history: a built-in one, a store, or a file."""
-    from errcomp import datasets
-
-    path = Path(name)
-    # With a new table, these options say how to read that table.
-    beside = getattr(args, "new", None) is not None
-    if _is_store(name):
-        from errcomp.halflife.store import HistoryStore
-
-        if not beside and (args.column or args.unit):
-            raise InputError(
-                f"{HistoryStore(name).shown} is a store: its columns and units are known. "
-                "Leave out --column and --unit."
-            )
-        series = None if beside else parse_keys(args.series) or None
-        with HistoryStore(name) as store:
-            history = store.load(name=args.name, series=series, **order_of(args))
-        return select(history, args.where)
-    if not path.exists() and name in datasets.histories():
-        order = args.order or args.order_by or args.git_log
-        if not beside and (args.column or args.series or args.unit or order):
-            raise InputError(
-                f"{name} is a built-in history: its columns, units and order are known. Leave out "
-                "--column, --series, --unit and what orders it."
-            )
-        embedded: History = datasets.load(name)
-        return select(embedded, args.where)
-    if not path.exists():
-        raise no_such_table(name, "history", datasets.histories())
-    return read_history(args, name)
-
-
-def _is_store(name: str) -> bool:
-    """Say whether it is a URL or an SQLite file; SQLAlchemy is only imported where it may be."""
-    path = Path(name)
-    if path.is_file():
-        with path.open("rb") as file:
-            return file.read(16) == b"SQLite format 3\0"
-    if ":" not in name:
-        return False
-    from errcomp.halflife.store.place import is_url
-
-    return is_url(name)
-
-
 def _fit(args: argparse.Namespace) -> None:
     from errcomp.halflife.fitting import half_life
 
     figures = parse_figures(args.figure, _FIGURES)
     check_targets(args, [args.history], figures)
-    history = _load(args, args.history)
+    history = load_history(args, args.history)
     with progress("fitting half-lives", quiet=args.json) as report:
         half_lives = half_life(
             history,
@@ -294,7 +232,7 @@ def _forecast(args: argparse.Namespace) -> None:
     from errcomp.halflife.forecast import forecast_half_life
 
     check_targets(args, [args.history])
-    history = _load(args, args.history)
+    history = load_history(args, args.history)
     with progress("forecasting", quiet=args.json) as report:
         forecast = forecast_half_life(
             history,
@@ -322,7 +260,7 @@ def _check(args: argparse.Namespace) -> None:
             "would have done with the history, add --dry-run."
         )
     check_targets(args, [args.history, args.new])
-    history = _load(args, args.history)
+    history = load_history(args, args.history)
     with progress("checking", quiet=args.json):
         checked = check_validation(
             history,
@@ -354,7 +292,7 @@ def _dry_run(args: argparse.Namespace) -> None:
             f"--dry-run goes through the history alone. Leave out {', '.join(given)}, or --dry-run."
         )
     check_targets(args, [args.history])
-    history = _load(args, args.history)
+    history = load_history(args, args.history)
     with progress("going through the history", quiet=args.json) as report:
         done = dry_run(
             history,

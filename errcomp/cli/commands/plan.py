@@ -1,4 +1,4 @@
-"""What to measure next: runs for a model, pairs for a figure."""
+"""What to measure next: runs for a model, pairs for a figure, repeats for a gate."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from errcomp.cli.histories import HISTORY, add_reading, load_history
 from errcomp.cli.input import (
     add_kernel_arguments,
     count,
@@ -16,6 +17,7 @@ from errcomp.cli.input import (
     seed,
 )
 from errcomp.cli.output import add_output_arguments, check_targets, emit
+from errcomp.cli.streams import progress
 from errcomp.errors import InputError
 
 if TYPE_CHECKING:
@@ -34,14 +36,18 @@ EXAMPLES = {
         "errcomp plan claim --error 5% --power 80%",
         "errcomp plan claim --error 15% --pilot neusight --cluster model",
     ),
+    "plan gate": (
+        "errcomp plan gate --change 5% --noise 2% --count 20",
+        "errcomp plan gate history.db --change 10%",
+    ),
 }
 
 
 def build(parser: Parser) -> None:
     """Add ``plan`` and its actions."""
     parser.description = (
-        "Plan measurements: which runs narrow the bands of a calibrated model most, and how many "
-        "pairs support a figure about an error."
+        "Plan measurements: which runs narrow the bands of a calibrated model most, how many "
+        "pairs support a figure about an error, and how many repeats find a change."
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     runs = actions.add_parser(
@@ -84,6 +90,16 @@ def build(parser: Parser) -> None:
     _add_claim(claim)
     add_output_arguments(claim)
     claim.set_defaults(run=_claim)
+    gate = actions.add_parser(
+        "gate",
+        help="how many repeats of each validation find a change that matters",
+        description="Compute how many repeats of each validation let `errcomp halflife check` find "
+        "a change, simulated with the check itself. The noise is given, or learned from a history. "
+        "Repeats average out the noise within a look at the gate, and not that from look to look.",
+    )
+    _add_gate(gate)
+    add_output_arguments(gate)
+    gate.set_defaults(run=_gate)
 
 
 def _add_claim(claim: argparse.ArgumentParser) -> None:
@@ -121,6 +137,57 @@ def _add_claim(claim: argparse.ArgumentParser) -> None:
         "--level", type=fraction, default=0.95, metavar="SHARE", help="coverage (default: 95%%)"
     )
     claim.add_argument("--seed", type=seed, default=0, help="seed of the draws (default: 0)")
+
+
+def _add_gate(gate: argparse.ArgumentParser) -> None:
+    gate.add_argument("history", metavar="HISTORY", nargs="?", help=HISTORY)
+    gate.add_argument(
+        "--change", type=error_share, required=True, metavar="SHARE", help="the change, e.g. 5%%"
+    )
+    gate.add_argument(
+        "--noise",
+        type=error_share,
+        metavar="SHARE",
+        help="standard deviation of one run within a look (default: from HISTORY)",
+    )
+    gate.add_argument(
+        "--between",
+        type=fraction,
+        metavar="SHARE",
+        help="standard deviation from look to look, which repeats share (default: from HISTORY, or "
+        "none)",
+    )
+    gate.add_argument(
+        "--count",
+        type=count,
+        metavar="N",
+        help="series of the gate (default: as in HISTORY, or 1)",
+    )
+    gate.add_argument(
+        "--looks",
+        type=count,
+        metavar="N",
+        help="looks before the change (default: as in HISTORY, or 30)",
+    )
+    gate.add_argument(
+        "--within", type=count, default=3, metavar="N", help="find it within N looks (default: 3)"
+    )
+    gate.add_argument(
+        "--power",
+        type=fraction,
+        default=0.9,
+        metavar="SHARE",
+        help="in this share of cases (default: 90%%)",
+    )
+    gate.add_argument(
+        "--alpha",
+        type=fraction,
+        default=0.05,
+        metavar="SHARE",
+        help="chance of even one false alarm in 1,000 looks (default: 5%%)",
+    )
+    gate.add_argument("--seed", type=seed, default=0, help="seed of the draws (default: 0)")
+    add_reading(gate)
 
 
 def _runs(args: argparse.Namespace) -> None:
@@ -162,3 +229,25 @@ def _claim(args: argparse.Namespace) -> None:
         seed=args.seed,
     )
     emit(args, found, found.view(), inputs=[args.pilot])
+
+
+def _gate(args: argparse.Namespace) -> None:
+    from errcomp.halflife.gate.planning import plan_gate
+
+    check_targets(args, [args.history])
+    history = None if args.history is None else load_history(args, args.history)
+    with progress("simulating", quiet=args.json) as report:
+        found = plan_gate(
+            args.change,
+            noise=args.noise,
+            between=args.between,
+            history=history,
+            series=args.count,
+            looks=args.looks,
+            within=args.within,
+            power=args.power,
+            alpha=args.alpha,
+            seed=args.seed,
+            progress=report,
+        )
+    emit(args, found, found.view(), inputs=[args.history])

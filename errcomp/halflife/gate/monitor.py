@@ -113,8 +113,7 @@ class Shifts:
     begin, last, at : ndarray of int
         Versions of the first value of the window, of the last value before it, and of this look.
     level, new, shift, se : ndarray
-        Mean of the baseline, the new value, median of the window minus
-        the level, and its standard error.
+        Mean of the baseline, the new value, median of the window minus the level, and its error.
     """
 
     n: Codes
@@ -197,6 +196,13 @@ class Monitor:
         """Take the values of a version into the past without a test."""
         series, _ = self.rows_at(version)
         self._n[series] += 1
+
+    def settled(self) -> Floats:
+        """Take all values into the past, and return the scale of each series."""
+        for version in range(len(self._bounds) - 1):
+            self.skip(version)
+        self._learn(1e-3)
+        return self._scale
 
     @property
     def start(self) -> Codes:
@@ -320,7 +326,7 @@ class Monitor:
     # The test
 
     def _tested(self, series: Codes, at: Codes) -> tuple[Floats, Floats, Codes]:
-        """Test all windows that end at these values; return p, that of one value, and windows."""
+        """Test all windows that end at these values; return p, that of one, and windows."""
         df, start, scale = self.df[series], self._start[series], self._scale[series]
         # A mean of repeats, or more runs than usual, is more than one run.
         confirmed = self._is_repeated[series, at]
