@@ -258,7 +258,8 @@ class Monitor:
     def _centre_on(self, which: Codes) -> None:
         """Centre the baselines of series; earlier values keep the centre that they had."""
         _, inside = self._inside(which, early=True)
-        centre = centres(np.where(inside, self._x[which], np.nan))[:, None]
+        upto = int(self._n[which].max(initial=1))
+        centre = centres(np.where(inside, self._x[which], np.nan)[:, :upto])[:, None]
         current = np.arange(self._cap) >= self._start[which][:, None]
         self._centre[which] = np.where(current & np.isfinite(centre), centre, self._centre[which])
         self._centred[which] = self._n[which]
@@ -302,7 +303,8 @@ class Monitor:
         self._centre_on(everything)
         past, _ = self._inside(everything, early=True)
         known = past & np.isfinite(self._centre)
-        away = np.where(known, (self._x - self._centre) / self._relative, np.nan)
+        upto = int(self._n.max(initial=1))
+        away = np.where(known, (self._x - self._centre) / self._relative, np.nan)[:, :upto]
         count = known.sum(axis=1)
         repeats = Repeats(self._noise_sd, self._noise_df, self.repeated)
         size = np.abs(np.nan_to_num(self._x[:, 0]))

@@ -158,9 +158,12 @@ def _clipped(away: Floats) -> tuple[Floats, Floats]:
     mean = np.zeros(len(x))
     for _ in range(6):
         most = HUBER * np.nan_to_num(sd)[:, None]
-        off = np.where(known, np.clip(x - mean[:, None], -most, most), 0.0)
-        mean = mean + off.sum(axis=1) / n
-        squares = (off**2).sum(axis=1) - n * (off.sum(axis=1) / n) ** 2
+        off = x - mean[:, None]
+        np.clip(off, -most, most, out=off)
+        off *= known
+        total = off.sum(axis=1)
+        mean = mean + total / n
+        squares = np.einsum("ij,ij->i", off, off) - total**2 / n
         sd = np.sqrt(np.maximum(squares, 0) / np.maximum(n - 1, 1) / HUBER_VARIANCE)
     return mean, sd**2
 
