@@ -106,7 +106,7 @@ def test_false_alarms_where_the_noise_is_that_of_repeats(series, df, missed, ali
     for seed in range(gates):
         rng = np.random.default_rng([seed, 7])
         true = missed * (alike / rng.chisquare(alike, series) if alike < np.inf else 1.0)
-        error = rng.standard_normal((series, 60)) * np.sqrt(true)[..., None]
+        error = rng.standard_normal((series, 120)) * np.sqrt(true)[..., None]
         sd = np.ones(series) if df == np.inf else np.sqrt(rng.chisquare(df, series) / df)
         found = replayed(panel_of_rows(error, sd, df))
         # A noise that is given counts as exact until looks contradict it.
