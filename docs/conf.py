@@ -119,6 +119,7 @@ public_modules = (
     "errcomp.halflife.drift.variogram",
     "errcomp.halflife.steps",
     "errcomp.halflife.steps.environment",
+    "errcomp.halflife.steps.stability",
     "errcomp.halflife.noise",
     "errcomp.halflife.drift.age",
     "errcomp.halflife.forecast.probabilities",

@@ -473,6 +473,37 @@ class Panel:
             frozen_at_first=self.frozen_at_first,
         )
 
+    def until(self, version: int) -> tuple[NDArray[Any], Panel]:
+        """Return the series that a version or one before it has, and their rows until then.
+
+        Parameters
+        ----------
+        version : int
+            Position of the last version.
+
+        Examples
+        --------
+        >>> history = {"version": ["1", "2", "3"], "measured": [1.0, 2.0, 4.0]}
+        >>> series, panel = panel_of(history).panel.until(1)
+        >>> panel.versions, series.tolist(), panel.error.round(1).tolist()
+        (('1', '2'), [0], [0.0, -0.7])
+        """
+        rows = self.version <= version
+        n = np.bincount(self.series[rows], minlength=self.n_series)
+        series = np.flatnonzero(n)
+        return series, Panel(
+            versions=self.versions[: version + 1],
+            months=self.months[: version + 1],
+            names=tuple(self.names[i] for i in series.tolist()),
+            clusters=self.clusters[series],
+            starts=np.append(0, np.cumsum(n[series])),
+            version=self.version[rows],
+            error=self.error[rows],
+            sd=self.sd[rows],
+            noise_df=self.noise_df[series],
+            frozen_at_first=self.frozen_at_first,
+        )
+
     def times(self, clock: Clock) -> NDArray[Any]:
         """Return the time of each row: the position of its version, or months.
 

@@ -179,6 +179,7 @@ def test_damage_ends_in_a_message_and_in_nothing_else(each: Any) -> None:
 _LATER = {
     "errcomp.calibration/1": {"flagged"},
     "errcomp.half-life-check/1": {"autocorrelation"},
+    "errcomp.half-life-dry-run/1": {"reported"},
 }
 
 

@@ -8,9 +8,11 @@ import math
 import numpy as np
 import pytest
 
+from errcomp.documents import load
 from errcomp.errors import InputError
 from errcomp.halflife.gate.dry_run import IN_ORDER, SHUFFLED, WITHOUT_STEPS, dry_run
 from errcomp.halflife.panel import panel_of
+from errcomp.halflife.steps.stability import REASONS
 from errcomp.tables import History
 
 
@@ -47,6 +49,32 @@ def test_a_step_is_found_and_its_delay_is_counted():
     rate = done.rate(IN_ORDER)
     assert (rate.gates, rate.fired, rate.alarms) == (1, 1, 1)
     assert rate.per_1000 == pytest.approx(1000 / rate.looks)
+
+
+def test_steps_that_the_search_would_have_reported():
+    done = dry_run(history(step=0.3), by="op")
+    assert done.reported is not None
+    step = next(step for step in done.reported if step.series == "op0" and not step.reason)
+    assert (step.version, step.reported_at, step.withdrawn_at) == ("1.15", "1.16", None)
+    table = done.view().tables[-1]
+    assert table.title == "Do steps stay once later versions are known?"
+    clear, others = (
+        [one for one in done.reported if (one.p <= 0.005) == which] for which in (True, False)
+    )
+    assert [column.value(table.rows[0]) for column in table.columns[1:]] == [
+        len(clear),
+        *(sum(one.reason == why for one in clear) for why in ("", *REASONS)),
+    ]
+    assert table.columns[1].value(table.rows[1]) == len(others)
+
+
+def test_a_document_from_before_steps_were_counted():
+    document = json.loads(json.dumps(dry_run(history(step=0.3)).to_dict()))
+    assert document["reported"]
+    del document["reported"]
+    older = load(document)
+    assert older.reported is None
+    assert len(older.view().tables) == 3
 
 
 def test_random_orders_without_steps_raise_no_alarms():

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp.codec import Count, Derived, Document, Log, Meta, Share, Undefined
+from errcomp.codec import Count, Derived, Document, Log, Meta, Share, Undefined, if_known
 from errcomp.halflife.gate import PROMISED_LOOKS, spent
 from errcomp.halflife.gate.checking import groups_of, validations_behind
 from errcomp.halflife.gate.replay import Replayed, replayed
 from errcomp.halflife.panel import Panel, panel_of
 from errcomp.halflife.steps import find_steps_of
+from errcomp.halflife.steps.stability import ReportedStep, reported_steps
 from errcomp.report.shown import Shown
 from errcomp.tables import History, check_keys
 
@@ -145,6 +146,9 @@ class DryRun(Shown, Document):
         In order of looks.
     steps : tuple of KnownStep
         In order of versions.
+    reported : tuple of ReportedStep or None
+        Steps that the search over the versions until then would have reported, in order; None in a
+        document of an older version.
     notes : tuple of str
         Remarks on the table.
     """
@@ -153,6 +157,7 @@ class DryRun(Shown, Document):
     COMMAND: ClassVar = "halflife check --dry-run"
     KEYS: ClassVar = (
         *("versions", "n_series", "alpha", "promised", "margin", "rates", "alarms", "steps"),
+        if_known("reported"),
         "notes",
     )
 
@@ -165,6 +170,7 @@ class DryRun(Shown, Document):
     alarms: tuple[Alarm, ...]
     steps: tuple[KnownStep, ...]
     notes: tuple[str, ...]
+    reported: tuple[ReportedStep, ...] | None = None
 
     def rate(self, order: str) -> Rate:
         """Return how often the gate fires in one of the orders.
@@ -211,7 +217,8 @@ def dry_run(
     A step counts as found at the first look after it that reports a regression of the series which
     began at the step, or one version before; ``delay`` counts the validations of the series until
     then. Improvements are not regressions: a step that makes the error smaller does not
-    count.
+    count. ``reported`` has the steps, in both directions, that the search itself would have
+    reported before later versions were known: see `errcomp.halflife.steps.stability`.
 
     Parameters
     ----------
@@ -281,6 +288,7 @@ def dry_run(
         alarms=_alarms(panel, groups, steps, true),
         steps=known,
         notes=(*table.notes, *found.notes),
+        reported=tuple(reported_steps(panel)),
     )
 
 

@@ -21,12 +21,17 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from errcomp.halflife.gate.dry_run import DryRun, KnownStep, Rate
+    from errcomp.halflife.steps.stability import ReportedStep
 
 __all__ = ["delays", "dry_run_view"]
 
 #: Rows of the tables; the document has all.
 _SHOWN = 20
 _SOON = 5
+#: Steps below this p-value are rarely withdrawn.
+_CLEAR = 0.005
+#: Those of errcomp.halflife.steps.stability.
+_REASONS = ("later values came back", "found at another version", "less evidence")
 
 
 def dry_run_view(done: DryRun) -> Report:
@@ -39,7 +44,7 @@ def dry_run_view(done: DryRun) -> Report:
             f"{done.versions[0]} to {done.versions[-1]}",
         ],
         verdicts=[_quiet(done), _finds(done)],
-        tables=[_rates(done), _alarms(done), _steps(done)],
+        tables=[_rates(done), _alarms(done), _steps(done), *_stability(done)],
         method=[
             ("Promise", f"{100 * done.alpha:g} % over the first 1,000 checks"),
             ("Margin", format_fraction(math.expm1(done.margin)) if done.margin else "none"),
@@ -153,6 +158,34 @@ def _steps(done: DryRun) -> Table:
         notes.append(f"The {len(rows)} largest of {len(done.steps)} are shown; --json lists all.")
     notes += [item(text) for text in done.notes]
     return Table("How soon each step is found", columns, rows, notes)
+
+
+def _stability(done: DryRun) -> list[Table]:
+    """Count the steps of `errcomp halflife fit` that later versions took back."""
+    if not done.reported:
+        return []
+    clear = [step for step in done.reported if step.p <= _CLEAR]
+    others = [step for step in done.reported if step.p > _CLEAR]
+
+    def withdrawn(row: tuple[str, list[ReportedStep]], reason: str) -> int:
+        return sum(step.reason == reason for step in row[1])
+
+    columns = [
+        Column("p when reported", lambda row: row[0], key=True),
+        Column("Steps", lambda row: len(row[1]), forms.count),
+        Column("Stayed", lambda row: withdrawn(row, ""), forms.count),
+        *(
+            Column(f"Withdrawn: {reason}", partial(withdrawn, reason=reason), forms.count)
+            for reason in _REASONS
+        ),
+    ]
+    rows = [(f"at most {_CLEAR:g}", clear), (f"above {_CLEAR:g}", others)]
+    notes: list[Note | str] = [
+        "The steps of errcomp halflife fit, in both directions, if it had been run after every "
+        "version. Each run looks at the whole history again, so later versions may take a step "
+        "back.",
+    ]
+    return [Table("Do steps stay once later versions are known?", columns, rows, notes)]
 
 
 def delays(done: DryRun, ax: Axes | None = None) -> Axes:
