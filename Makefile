@@ -37,7 +37,7 @@ test coverage: $(DEV)
 # That intervals cover, detectors keep quiet and estimators recover what was planted; then what
 # must hold of any input, on many more of them.
 simulations: $(DEV)
-	$(PYTEST) -q -n 2 --dist worksteal -m slow tests
+	$(PYTEST) -q -n 2 --dist worksteal -m "slow and not distributed" tests
 	$(PYTEST) -q -n 2 --dist worksteal -m "hypothesis and not slow" --hypothesis-profile=thorough \
 	    tests
 

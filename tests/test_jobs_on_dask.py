@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.extras, pytest.mark.slow]
 def on_dask() -> Iterator[None]:
     with (
         distributed.LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=":0"
         ) as cluster,
         distributed.Client(cluster) as client,
         joblib.parallel_config(backend="dask"),

@@ -32,7 +32,7 @@ from typing import Any
 
 from fuzz_mutators import Mutant, archive_of, is_text, mutant_of
 
-from errcomp.errors import ErrcompError, GuessedWarning, InputError
+from errcomp.errors import ErrcompError, GuessedWarning, InputError, LeftOutWarning
 from errcomp.readers.core.ingest import ingest
 from errcomp.readers.core.output import Output
 from errcomp.readers.core.registry import UnforeseenError
@@ -176,8 +176,9 @@ def _table(path: Path, kind: str) -> Answer:
     told = notes_on(path)
     if kind == "pairs":
         with warnings.catch_warnings(record=True) as guesses:
-            # A damaged name of a column may still be recognised, which is said.
+            # A damaged name of a column may still be recognised, or lists left out: both are said.
             warnings.simplefilter("always", GuessedWarning)
+            warnings.simplefilter("always", LeftOutWarning)
             pairs = read_pairs(path, zeros="exclude")
         told = (*told, *(str(one.message) for one in guesses))
         rows = zip(pairs.predicted.tolist(), pairs.measured.tolist(), strict=True)

@@ -403,11 +403,11 @@ def _read_pairs(source: Source) -> Rows:
     rows = rows_of(sheet, [power], keys | other_keys(sheet, used), tool="AccelWattch")
     # One GPU has several models of its power, and some of these several tables: each predicts the
     # same kernels again, so that it is a tool of its own.
-    parts = pl.col("variant").str.splitn("_", 2).struct
+    parts = pl.col("variant").cast(pl.String).str.splitn("_", 2).struct
     device, model = parts.field("field_0"), parts.field("field_1")
     name = pl.lit("AccelWattch ") + model.str.replace_all("_", " ")
     if "table" in rows.columns:
-        table = pl.col("table").str.to_lowercase().str.replace_all("_", " ")
+        table = pl.col("table").cast(pl.String).str.to_lowercase().str.replace_all("_", " ")
         name += pl.when(table.is_null()).then(pl.lit("")).otherwise(pl.lit(", ") + table)
     named = pl.when(model.is_null()).then(pl.lit("AccelWattch")).otherwise(name)
     rows = rows.with_columns(tool=named, device=device)
