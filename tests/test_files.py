@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
+from errcomp.cli import running
 from errcomp.errors import InputError
-from errcomp.system.files import check_target, replacing, together
+from errcomp.system.files import _swap, check_target, replacing, together
+from errcomp.system.stopping import stopping
 
 
 def write(path: Path, text: str = "new") -> None:
@@ -101,3 +106,73 @@ def test_a_link_into_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> No
     (tmp_path / "link").symlink_to(tmp_path / "no" / "a.txt")
     with pytest.raises(InputError, match="the folder .*no does not exist. Create it"):
         check_target(tmp_path / "link")
+
+
+class Stopped(BaseException):
+    pass
+
+
+def stop() -> None:
+    raise Stopped
+
+
+def test_nothing_takes_its_name_once_a_signal_came(tmp_path: Path) -> None:
+    with pytest.raises(Stopped), stopping(stop), replacing(tmp_path / "a") as temporary:
+        temporary.write_text("damaged")
+
+    def two() -> None:
+        with together():
+            for name in "ab":
+                with replacing(tmp_path / name) as temporary:
+                    temporary.write_text("damaged")
+
+    with pytest.raises(Stopped), stopping(stop):
+        two()
+    assert not list(tmp_path.iterdir())
+    with replacing(tmp_path / "a") as temporary:
+        temporary.write_text("whole")
+    assert (tmp_path / "a").read_text() == "whole"
+
+
+def test_a_folder_is_not_replaced_once_a_signal_came(tmp_path: Path) -> None:
+    target, new = tmp_path / "folder", tmp_path / "new"
+    for path, content in ((target, "old"), (new, "damaged")):
+        path.mkdir()
+        (path / "file").write_text(content)
+    with pytest.raises(Stopped), stopping(stop):
+        _swap(new, target)
+    assert (target / "file").read_text() == "old"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_that_a_library_drops(
+    number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As Polars does where the signal comes while it turns a value of Python into text."""
+
+    def dropped(*_: object) -> None:
+        with replacing(tmp_path / "out") as temporary:
+            with contextlib.suppress(KeyboardInterrupt, SystemExit):
+                os.kill(os.getpid(), number)
+                time.sleep(1)
+            temporary.write_text("damaged")
+
+    monkeypatch.setattr(running, "_run", dropped)
+    with pytest.raises(KeyboardInterrupt if number == signal.SIGINT else SystemExit):
+        running.run([])
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_signal_that_a_library_drops_where_nothing_is_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def dropped(*_: object) -> int:
+        with contextlib.suppress(SystemExit):
+            os.kill(os.getpid(), signal.SIGTERM)
+            time.sleep(1)
+        return 0
+
+    monkeypatch.setattr(running, "_run", dropped)
+    with pytest.raises(SystemExit) as end:
+        running.run([])
+    assert end.value.code == 143

@@ -21,6 +21,7 @@ from errcomp.cli import commands
 from errcomp.cli.parser import Parser, add_commands, add_examples, leaves
 from errcomp.cli.streams import complain, silence, tell, warnings_told
 from errcomp.errors import ErrcompError, GuessedWarning, LeftOutWarning
+from errcomp.system.stopping import stopping
 
 #: Examples of the whole command line; those of a command are in its file.
 EXAMPLES = {
@@ -82,13 +83,15 @@ def run(argv: Sequence[str] | None) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the caller
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115 - for as long as we run
-    with _Signals() as signals:
+    with _Signals() as signals, stopping(signals.check):
         try:
             for stream in (sys.stdout, sys.stderr):
                 # A terminal or pipe of another encoding gets an escape, not a crash.
                 if isinstance(stream, io.TextIOWrapper):
                     stream.reconfigure(errors="backslashreplace")
-            return _run(argv, args)
+            code = _run(argv, args)
+            signals.check()  # a library may drop what a signal raises
+            return code
         except BrokenPipeError:  # the reader closed the pipe, e.g. `| head`
             silence()
             return int(args.exit_code)

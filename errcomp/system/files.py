@@ -20,6 +20,7 @@ from contextvars import ContextVar
 from pathlib import Path
 
 from errcomp.errors import InputError, describe_names
+from errcomp.system.stopping import check_stopping
 
 #: Characters of the target's name in the temporary name; each may take four bytes.
 _BEGINNING = 40
@@ -56,6 +57,7 @@ def replacing(path: Path) -> Iterator[Path]:
             yield temporary
             temporary.chmod(mode)
             _to_disk(temporary)
+            check_stopping()
             if waiting is None:
                 temporary.replace(path)
                 _names_to_disk(path.parent)
@@ -134,6 +136,7 @@ def together() -> Iterator[None]:
 
 def _move_all(waiting: Sequence[tuple[Path, Path]]) -> None:
     """Give files their names; if one cannot get it, put those back that were replaced."""
+    check_stopping()
     asides = [_name_beside(path, ".old") if path.exists() else None for _, path in waiting]
     try:
         _move(waiting, asides)
@@ -327,6 +330,7 @@ def sha256_of(file: Path) -> str:
 
 def _swap(new: Path, target: Path) -> None:
     """Replace a folder if it exists; put the old folder back if that fails."""
+    check_stopping()
     old = new.with_name(f"{new.name}.old")
     try:
         if target.exists():

@@ -62,6 +62,8 @@ def test_what_calls_no_command_imports_none(argv: list[str]) -> None:
         "errcomp.cli.running",
         "errcomp.cli.streams",
         "errcomp.errors",
+        "errcomp.system",
+        "errcomp.system.stopping",
     }
 
 
@@ -79,8 +81,8 @@ def test_the_way_from_a_file_to_the_table_of_the_audit_is_short(pairs_csv: Path)
     argv = ("audit", pairs_csv, "--predicted", "estimate", "--measured", "latency")
     working = modules(WORKING, *argv)
     assert len({name for name in working if name.startswith("errcomp.cli")}) <= 7
-    assert len(working) <= 48
-    assert len(modules(IMPORTED, *argv)) <= 93
+    assert len(working) <= 49
+    assert len(modules(IMPORTED, *argv)) <= 94
 
 
 DUMMY = '''"""Greet a table."""
