@@ -113,8 +113,8 @@ def worlds():
 def test_ranks_of_the_truth_are_uniform(worlds, name):
     """Simulation-based calibration: Talts et al. (2018), arXiv:1804.06788."""
     u = worlds[0][name]
-    # 15 parameters: a false alarm in one of a hundred.
-    assert stats.kstest(u, "uniform").pvalue > 0.01 / len(PARAMETERS)
+    # 15 parameters: a false alarm on one of a thousand machines, whose chains all differ.
+    assert stats.kstest(u, "uniform").pvalue > 0.001 / len(PARAMETERS)
     # Too narrow or too wide posteriors: mean square distance from the middle, 1/12.
     off = ((u - 0.5) ** 2).mean() - 1 / 12
     assert abs(off) < stats.norm.isf(0.005 / len(PARAMETERS)) * np.sqrt(1 / 180 / WORLDS)
