@@ -118,6 +118,7 @@ public_modules = (
     "errcomp.halflife.drift.trajectory",
     "errcomp.halflife.drift.variogram",
     "errcomp.halflife.steps",
+    "errcomp.halflife.steps.blame",
     "errcomp.halflife.steps.environment",
     "errcomp.halflife.steps.stability",
     "errcomp.halflife.noise",

@@ -45,6 +45,7 @@ CLASSES = {
     "half-life-forecast": "errcomp.halflife.forecast.results.HalfLifeForecast",
     "half-life-check": "errcomp.halflife.gate.checking.ValidationCheck",
     "half-life-dry-run": "errcomp.halflife.gate.dry_run.DryRun",
+    "half-life-blame": "errcomp.halflife.steps.blame.Blame",
     "search": "errcomp.claims.search.SearchResult",
     "forensics": "errcomp.claims.forensics.Forensics",
     "board": "errcomp.claims.board.Board",

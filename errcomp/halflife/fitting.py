@@ -29,6 +29,7 @@ from errcomp.halflife.panel import (
     products,
 )
 from errcomp.halflife.results import RESERVED, GroupHalfLife, HalfLives, ReleaseStep
+from errcomp.halflife.stack import Stack
 from errcomp.halflife.steps import Steps, find_steps_of
 from errcomp.halflife.steps.environment import Attribution, attribute_steps_of
 from errcomp.halflife.threshold import Threshold, doubling_threshold
@@ -127,7 +128,7 @@ def half_life(
     groups = _groups(table, panel_data, keys)
     clocks, about_dates = _clocks(panel_data.panel)
     steps_by_series = find_steps_of(panel_data.panel, alpha=alpha)
-    changes, product = moved(panel_data), products(panel_data.panel)
+    changes, product, stack = moved(panel_data), products(panel_data.panel), Stack(table)
     results = []
     work = (
         _Group(
@@ -135,6 +136,7 @@ def half_life(
             panel=_with_own_releases(panel_data.panel.take(which), product),
             steps=tuple(steps_by_series[i] for i in which.tolist()),
             changes=changes.take(panel_data.panel.rows_of(which)),
+            stack=stack,
         )
         for key, which in groups
     )
@@ -175,6 +177,7 @@ class _Group:
     panel: Panel
     steps: tuple[Steps, ...]
     changes: Moved
+    stack: Stack
 
 
 def _group_half_life(
@@ -197,7 +200,7 @@ def _group_half_life(
         panel=panel,
         threshold=threshold,
         estimates=estimates,
-        steps=_by_release(panel, group.steps, alpha),
+        steps=_by_release(panel, group.steps, alpha, group.stack),
         series_steps=group.steps,
         expiry=expiry,
         trajectory=error_trajectory(
@@ -308,7 +311,9 @@ def _without_threshold(panel: Panel, threshold: Threshold, clock: Clock, level: 
     )
 
 
-def _by_release(panel: Panel, steps: Sequence[Steps], alpha: float) -> tuple[ReleaseStep, ...]:
+def _by_release(
+    panel: Panel, steps: Sequence[Steps], alpha: float, stack: Stack
+) -> tuple[ReleaseStep, ...]:
     """Collect the steps of series by their most likely release."""
     searched = [i for i, series_steps in enumerate(steps) if not series_steps.refused]
     at: dict[str, list[tuple[float, int]]] = {}
@@ -337,9 +342,16 @@ def _by_release(panel: Panel, steps: Sequence[Steps], alpha: float) -> tuple[Rel
                 largest=panel.names[largest[1]],
                 largest_change=float(np.expm1(largest[0])),
                 false_alarms=alpha * len(searched),
+                stack=stack.changed(*_around(panel, position)),
             )
         )
     return tuple(release_steps)
+
+
+def _around(panel: Panel, position: int) -> tuple[str, str]:
+    """Return the last version before one that was validated, and that one."""
+    before = np.unique(panel.version[panel.version < position])
+    return panel.versions[before[-1]], panel.versions[position]
 
 
 def _environment(history: History, alpha: float) -> tuple[Attribution, ...]:

@@ -26,6 +26,7 @@ from errcomp.codec import (
     Share,
     Undefined,
     closed,
+    if_known,
     key,
     plain,
     shape_of,
@@ -81,7 +82,14 @@ class ReleaseStep(Document):
     largest_change : float
     false_alarms : float
         Expected number of series with a false step at any release.
+    stack : tuple of str or None
+        Components of the stack that changed at that release, too; None without such columns.
     """
+
+    KEYS: ClassVar = (
+        *("version", "n_series", "n_looked_at", "change", "largest", "largest_change"),
+        *("false_alarms", if_known("stack")),
+    )
 
     version: str
     n_series: Count
@@ -90,6 +98,7 @@ class ReleaseStep(Document):
     largest: str
     largest_change: _Change
     false_alarms: float
+    stack: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -180,5 +180,6 @@ def test_nothing_asked_is_answered_with_help_on_stderr(run: Run) -> None:
     ran = run("halflife")
     assert (ran.code, ran.out) == (2, "")
     assert ran.err == (
-        "errcomp: ACTION is missing: fit, forecast, check, show (see: errcomp halflife --help)\n"
+        "errcomp: ACTION is missing: fit, forecast, check, blame, show "
+        "(see: errcomp halflife --help)\n"
     )

@@ -61,6 +61,21 @@ def _validations(first: int, last: int, slow_from: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _levels() -> str:
+    """A network and three operators, of which one takes longer from 1.6 on and one is new."""
+    rng = np.random.default_rng(1)
+    lines = ["version,level,network,op,measured,stack_cuda"]
+    for version in range(12):
+        later = version >= 6
+        parts = {"conv": 6.0 - 0.5 * later, "gelu": 1.0 + 0.2 * later, "fused": 0.4 if later else 0}
+        parts = {op: time * np.exp(rng.normal(0, 0.003)) for op, time in parts.items() if time}
+        whole = sum(parts.values()) + 2.5
+        cuda = 12.4 if later else 12.1
+        lines.append(f"1.{version},network,net,,{whole:.5f},{cuda}")
+        lines += [f"1.{version},operator,net,{op},{t:.5f},{cuda}" for op, t in parts.items()]
+    return "\n".join(lines) + "\n"
+
+
 _COMMANDS: dict[str, tuple[str, ...]] = {
     "audit": ("audit", "neusight"),
     "audit of two tools": ("audit", "tools.csv", "--by", "mode"),
@@ -84,6 +99,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "half-life-check": ("halflife", "check", "history.csv", "new.csv", "--by", "op",
                         "--recalibrate"),
     "half-life-dry-run": ("halflife", "check", "history.csv", "--dry-run", "--by", "op"),
+    "half-life-blame": ("halflife", "blame", "levels.csv", "--unit", "ms"),
     "half-lives": ("halflife", "fit", "history.csv", "--error", "10%"),
     "half-lives by group": ("halflife", "fit", "history.csv", "--by", "op", "--error", "10%"),
     "half-life-forecast": ("halflife", "forecast", "history.csv", "--by", "op", "--error", "10%"),
@@ -104,6 +120,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "paper.csv").write_text("GPU,MAPE (%)\nV100,5.2\nH100,2.3\n", encoding="utf-8")
     (folder / "history.csv").write_text(_validations(0, 9, slow_from=6), encoding="utf-8")
     (folder / "new.csv").write_text(_validations(9, 10, slow_from=0), encoding="utf-8")
+    (folder / "levels.csv").write_text(_levels(), encoding="utf-8")
     pairs = "".join(
         f"{device},{mode},{10 + i},{(10 + i) * (0.9 + 0.03 * (i % 7))}\n"
         for i in range(12)

@@ -1,4 +1,4 @@
-"""How long a calibrated model stays valid: fit, forecast, check, show."""
+"""How long a calibrated model stays valid: fit, forecast, check, blame, show."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ EXAMPLES = {
         "errcomp halflife check history.db new.csv --junit check.xml --markdown check.md",
         "errcomp halflife check history.db --dry-run",
     ),
+    "halflife blame": ("errcomp halflife blame ort-releases",),
     "halflife show": ("errcomp halflife show ort",),
 }
 
@@ -50,7 +51,7 @@ _FIGURES = ("errors", "survival", "variogram", "heat")
 
 
 def build(parser: Parser) -> None:
-    """Add ``halflife fit|forecast|check|show``."""
+    """Add ``halflife fit|forecast|check|blame|show``."""
     parser.description = (
         "A calibrated model fits the software that it was calibrated on. Its half-life is the time "
         "after which its error has doubled because the software changed."
@@ -139,6 +140,8 @@ def build(parser: Parser) -> None:
     add_output_arguments(gate)
     gate.set_defaults(run=_check)
 
+    _add_blame(actions)
+
     show = actions.add_parser(
         "show",
         help="a built-in study of half-lives",
@@ -190,6 +193,43 @@ def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
     add_reading(parser)
     add_output_arguments(parser)
     parser.set_defaults(run=_forecast)
+
+
+def _add_blame(actions: argparse._SubParsersAction[Any]) -> None:
+    parser = actions.add_parser(
+        "blame",
+        help="which operators made a network slower or faster, and since which version",
+        description="Say why measured times of wholes (runs, networks) changed: which of their "
+        "parts (kernels, operators) changed, since which version, and how much of the change each "
+        "part explains. The history has both in a column level. Wholes and parts belong together "
+        "by columns with the same values, e.g. model, or by the beginning of their names.",
+    )
+    parser.add_argument("history", metavar="HISTORY", help=HISTORY)
+    parser.add_argument(
+        "--whole", metavar="LEVEL", help="level of the wholes (default: run, network, model, …)"
+    )
+    parser.add_argument(
+        "--part", metavar="LEVEL", help="level of the parts (default: kernel, operator, op, …)"
+    )
+    parser.add_argument(
+        "--by",
+        metavar="KEYS",
+        help="keys to group parts by (default: kernel_class, op, … where all parts have it)",
+    )
+    parser.add_argument(
+        "--version",
+        metavar="VERSION",
+        help="explain this version alone, whether or not a step is found there",
+    )
+    parser.add_argument(
+        "--alpha",
+        type=_share,
+        default=0.05,
+        help="chance of finding a step in a series that has none (default: 5%%)",
+    )
+    add_reading(parser)
+    add_output_arguments(parser)
+    parser.set_defaults(run=_blame)
 
 
 def _add_error(parser: argparse.ArgumentParser, meaning: str) -> None:
@@ -303,6 +343,21 @@ def _dry_run(args: argparse.Namespace) -> None:
             progress=report,
         )
     emit(args, done, done.view(), inputs=[args.history])
+
+
+def _blame(args: argparse.Namespace) -> None:
+    from errcomp.halflife.steps.blame import blame
+
+    check_targets(args, [args.history])
+    found = blame(
+        load_history(args, args.history),
+        whole=args.whole,
+        part=args.part,
+        by=parse_keys(args.by),
+        version=args.version,
+        alpha=args.alpha,
+    )
+    emit(args, found, found.view(), inputs=[args.history])
 
 
 def _show(args: argparse.Namespace) -> None:

@@ -26,6 +26,7 @@ from errcomp.codec import (
 from errcomp.errors import InputError, describe_names
 from errcomp.halflife.gate import GateResult, as_labels, as_since, check, since_last_step
 from errcomp.halflife.panel import Panel, PanelOf, check_level, moved, panel_of
+from errcomp.halflife.stack import Stack
 from errcomp.report.shown import Shown
 from errcomp.tables import History, check_keys
 from errcomp.tables.frames import to_eager
@@ -372,7 +373,17 @@ def check_validation(
         assert result.begin is not None
         begun = np.where(result.p_adjusted <= result.level, result.begin, since)
         recalibration = recalibrate(panel, groups=groups, since=begun)
-    return ValidationCheck(result, recalibration, (*without, *both.notes, *panel_data.notes))
+    notes = (*without, *both.notes, *panel_data.notes, *_about_stack(both, last))
+    return ValidationCheck(result, recalibration, notes)
+
+
+def _about_stack(history: History, version: str) -> tuple[str, ...]:
+    """Name the components that changed between a version and the one validated before it."""
+    at = history.versions.index(version)
+    before = history.versions[history.version[history.version < at].max()]
+    if changed := Stack(history).changed(before, version):
+        return (f"at {version} the stack changed, too: {', '.join(changed)}",)
+    return ()
 
 
 def _joined(history: History, new: History, fresh: Sequence[str]) -> History:

@@ -424,6 +424,8 @@ def steps_table(half_lives: HalfLives) -> Table:
         Column("Largest", lambda row: row[1].largest_change, forms.change, on="text"),
         Column("Largest", lambda row: _largest(row[1]), on="page"),
     ]
+    if any(step.stack for _, step in shown):
+        columns.append(Column("Also changed", lambda row: ", ".join(row[1].stack or ()) or "–"))
     notes: list[Note | str] = [
         "A step is a lasting change of the error from one version to the next. The search raises "
         f"false alarms in {100 * half_lives.alpha:g} % of series without a step. Predicted / "

@@ -45,7 +45,7 @@ def bash(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., list[str]]:
     ("words", "expected"),
     [
         (("au",), ["audit"]),
-        (("halflife", ""), ["fit", "forecast", "check", "show"]),
+        (("halflife", ""), ["fit", "forecast", "check", "blame", "show"]),
         (("audit", "--fail-on", ""), ["overstated", "understated", r"not\ verifiable"]),
         (("audit", "--fail-on", r"not\ "), [r"not\ verifiable"]),
         (("audit", "--agg"), ["--aggregation"]),
@@ -83,7 +83,7 @@ def test_the_script_is_accepted(run: Run, shell: str, tmp_path: Path) -> None:
     ("line", "expected"),
     [
         ("errcomp au", ["audit"]),
-        ("errcomp halflife ", ["check", "fit", "forecast", "show"]),
+        ("errcomp halflife ", ["blame", "check", "fit", "forecast", "show"]),
         ("errcomp audit --fail-on ", ["overstated", "understated", "not verifiable"]),
         ("errcomp audit ne", ["neusight"]),
         ("errcomp audit pa", ["pairs of mine.csv"]),
