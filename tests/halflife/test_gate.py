@@ -177,6 +177,7 @@ def test_no_noise_at_all_is_believed_only_where_it_was_given():
     assert not estimated.passed
 
 
+@pytest.mark.slow
 def test_what_is_detectable_is_detected_half_of_the_time():
     found = []
     for seed in range(60):

@@ -69,7 +69,7 @@ def test_no_acknowledged_addition_is_lost(tmp_path: Path) -> None:
     unsaid = kills = 0
     with zygote:
         for _ in range(500):
-            zygote.stdin.write(f"{max(acknowledged) + 1} {0.02 + 0.4 * rng.random():.3f}\n")
+            zygote.stdin.write(f"{max(acknowledged) + 1} {0.02 + 0.25 * rng.random():.3f}\n")
             zygote.stdin.flush()
             for line in iter(zygote.stdout.readline, "killed\n"):
                 acknowledged.add(int(line))

@@ -112,7 +112,7 @@ class GatePlan(Shown, Document):
 
         Examples
         --------
-        >>> plan_gate(0.2, noise=0.02).view().title
+        >>> plan_gate(0.2, noise=0.02, within=1).view().title
         'Repeats that find a change of 20 %'
         """
         from errcomp.halflife.view.gate_plan import plan_view

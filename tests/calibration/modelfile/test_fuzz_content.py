@@ -289,4 +289,4 @@ def test_changed_content_is_refused_or_predicts_sound_bands(name: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_thousands_of_changes(name: str) -> None:
-    assert fuzzed(name, seed=1, times=4000) == {"refused", "predicts"}
+    assert fuzzed(name, seed=1, times=2000) == {"refused", "predicts"}
