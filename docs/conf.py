@@ -124,6 +124,7 @@ public_modules = (
     "errcomp.halflife.noise",
     "errcomp.halflife.drift.age",
     "errcomp.halflife.forecast.probabilities",
+    "errcomp.halflife.estimators.by_steps",
     "errcomp.halflife.estimators.expiry",
     "errcomp.halflife.carried_over",
     "errcomp.readers",

@@ -14,6 +14,7 @@ from errcomp.errors import InputError
 from errcomp.halflife.drift import Fit, fit_variogram
 from errcomp.halflife.drift.trajectory import error_trajectory, trajectory_half_life
 from errcomp.halflife.drift.variogram import drift_variogram, variogram_half_life
+from errcomp.halflife.estimators.by_steps import steps_half_life
 from errcomp.halflife.estimators.decay import decay_half_lives
 from errcomp.halflife.estimators.expiry import Expiry, expiry_of, series_half_lives
 from errcomp.halflife.estimators.survival import half_lives_of
@@ -66,6 +67,8 @@ def half_life(
     exponential,    the same, with an assumed distribution of the times; held-out scores are in
     weibull,        ``details``
     log-normal
+    steps           the same, from the rate and the sizes of all steps of the series: narrower,
+                    where drift is a few steps
     trajectory      time until the RMS error of the series has doubled, given these releases
     variogram       the same for a model calibrated at any release, if drift continues
     decay           for a single series: by a smooth curve, if the data support one
@@ -193,7 +196,7 @@ def _group_half_life(
     panel = group.panel
     threshold = doubling_threshold(panel, error=error, level=level)
     fits = {clock: fit_variogram(panel, clock) for clock in clocks}
-    expiry, estimates = _estimates(panel, threshold, fits, level=level, seed=seed)
+    expiry, estimates = _estimates(panel, threshold, fits, group.steps, level=level, seed=seed)
     left_out = expiry["releases"].dropped if expiry else ()
     return GroupHalfLife(
         key=group.key,
@@ -271,7 +274,13 @@ def _with_own_releases(panel: Panel, product: NDArray[np.int64]) -> Panel:
 
 
 def _estimates(
-    panel: Panel, threshold: Threshold, fits: Mapping[Clock, Fit], *, level: float, seed: int
+    panel: Panel,
+    threshold: Threshold,
+    fits: Mapping[Clock, Fit],
+    steps: Sequence[Steps],
+    *,
+    level: float,
+    seed: int,
 ) -> tuple[dict[Clock, Expiry], tuple[HalfLife, ...]]:
     """Estimate by every method that applies to the group: a single series, or several."""
     expiry: dict[Clock, Expiry] = {}
@@ -290,6 +299,9 @@ def _estimates(
             estimates += decay_half_lives(panel, threshold=limit, clock=clock, level=level)
         else:
             estimates += half_lives_of(expiry[clock], level=level, seed=seed)
+            estimates.append(
+                steps_half_life(panel, limit, clock, steps, fit, level=level, seed=seed)
+            )
             estimates.append(
                 trajectory_half_life(panel, threshold=limit, clock=clock, level=level, seed=seed)
             )

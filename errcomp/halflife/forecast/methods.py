@@ -23,7 +23,7 @@ from errcomp.halflife.forecast.probabilities import (
 )
 from errcomp.halflife.panel import Clock, Panel
 from errcomp.halflife.steps import Steps
-from errcomp.results import format_fraction
+from errcomp.halflife.steps.rates import Rates, why_no_rates
 
 Floats = NDArray[np.float64]
 
@@ -183,26 +183,9 @@ def _drift(fit: Fit, asked: Question) -> tuple[Floats, Floats, Floats]:
 
 def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | str:
     """Forecast from the steps of the history, or say why not."""
-    searched = [series for series in steps if not series.refused]
-    if not searched:
-        return f"no series could be searched for steps: {steps[0].refused}."
-    seen = np.asarray([_detects(series, asked.limit) for series in steps])
-    if not seen.any():
-        smallest = [
-            series.smallest_middle for series in searched if series.smallest_middle is not None
-        ]
-        if not smallest:
-            return "noise hides steps as large as the promise."
-        least = format_fraction(float(np.expm1(min(smallest))))
-        return (
-            f"noise hides steps as large as the promise: the smallest detectable step is {least}."
-        )
-    if fit.law is not None and not has_rare_steps(fit):
-        return (
-            "drift consists of many small changes, not a few steps, so the detected steps are not "
-            "real. Use the method 'drift' or 'survival'."
-        )
-    pooled = _Steps.of(asked, steps, seen)
+    if refused := why_no_rates(steps, asked.limit, fit):
+        return refused
+    pooled = Rates.of(asked.panel, asked.clock, steps, asked.limit)
     forecast = _by_clusters(asked, pooled) if pooled.shared else _by_series(asked, pooled)
     # Bounds are drawn on a coarser grid.
     forecast = replace(
@@ -211,7 +194,7 @@ def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | st
         high=np.maximum(forecast.high, forecast.probability),
     )
     assumptions = [*forecast.assumptions, *((_SPREAD,) if asked.spread else ())]
-    if hidden := len(steps) - int(seen.sum()):
+    if hidden := len(steps) - len(pooled.series):
         assumptions.append(
             f"{hidden} of {len(steps)} series are left out, because they are too short or too "
             "noisy to detect a step as large as the promise."
@@ -219,72 +202,7 @@ def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | st
     return replace(forecast, assumptions=tuple(assumptions))
 
 
-def _detects(steps: Steps, limit: float) -> bool:
-    """Say whether a step that breaks the promise would be detected."""
-    smallest = steps.smallest_middle
-    return not steps.refused and smallest is not None and smallest <= limit
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Steps:
-    """Steps of the series with enough power to detect a relevant step.
-
-    Attributes
-    ----------
-    sizes : ndarray, shape (n,)
-    at, cluster : ndarray of int, shape (n,)
-        Version and cluster of each step.
-    spans : ndarray, shape (s,)
-        Time over which steps of each series would be detected.
-    cluster_of : ndarray of int, shape (s,)
-        Numbered from 0.
-    """
-
-    sizes: Floats
-    at: NDArray[np.int64]
-    cluster: NDArray[np.int64]
-    spans: Floats
-    cluster_of: NDArray[np.int64]
-
-    @classmethod
-    def of(cls, asked: Question, steps: Sequence[Steps], seen: NDArray[np.bool_]) -> _Steps:
-        which = np.flatnonzero(seen)
-        panel = asked.panel.take(which)
-        time = panel.times(asked.clock)
-        cluster_of = np.unique(panel.clusters, return_inverse=True)[1]
-        sizes, at, cluster = [], [], []
-        spans = np.zeros(len(which))
-        for i, series in enumerate(steps[j] for j in which.tolist()):
-            first, end = int(panel.starts[i]), int(panel.starts[i + 1])
-            # Dead time, as of a counter: a step next to an end of the series looks like a bad run,
-            # and two neighbouring steps look like one.
-            dead = series.unseen * len(series.steps) / (series.n - 1)
-            spans[i] = time[end - 1 - series.unseen] - time[first + series.unseen]
-            spans[i] -= dead * (time[end - 1] - time[first])
-            for step in series.steps:
-                sizes.append(step.size)
-                at.append(int(panel.version[first + step.at]))
-                cluster.append(int(cluster_of[i]))
-        return cls(
-            np.asarray(sizes, dtype=float),
-            np.asarray(at, dtype=np.int64),
-            np.asarray(cluster, dtype=np.int64),
-            spans,
-            cluster_of,
-        )
-
-    @property
-    def n_clusters(self) -> int:
-        """Number of clusters."""
-        return int(self.cluster_of.max()) + 1
-
-    @property
-    def shared(self) -> bool:
-        """Whether series may step together."""
-        return self.n_clusters < len(self.spans)
-
-
-def _by_series(asked: Question, pooled: _Steps) -> Forecast:
+def _by_series(asked: Question, pooled: Rates) -> Forecast:
     return forecast_steps(
         asked.ages,
         sizes=pooled.sizes,
@@ -297,7 +215,7 @@ def _by_series(asked: Question, pooled: _Steps) -> Forecast:
     )
 
 
-def _by_clusters(asked: Question, pooled: _Steps) -> Forecast:
+def _by_clusters(asked: Question, pooled: Rates) -> Forecast:
     """Forecast where series of a cluster step together.
 
     All changes of a cluster at a release are one event. Bounds are the wider ones of two kinds of
@@ -345,7 +263,7 @@ def _by_clusters(asked: Question, pooled: _Steps) -> Forecast:
 
 
 def _by_weights(
-    asked: Question, pooled: _Steps, weights: Floats, per_time: Floats, fine: int = _FINE
+    asked: Question, pooled: Rates, weights: Floats, per_time: Floats, fine: int = _FINE
 ) -> Floats:
     """Return the probability of being within; each row of weights is a distribution of steps."""
     total = weights.sum(axis=1, keepdims=True)

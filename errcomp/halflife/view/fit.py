@@ -36,9 +36,10 @@ _STEPS_SHOWN = 20
 _TOO_FEW = "too few series expired."
 #: Methods in the order of the columns: the most asked question first.
 _ONE = ("expiry", "variogram", "decay")
-_MANY = ("trajectory", "turnbull", "variogram")
+_MANY = ("trajectory", "turnbull", "steps", "variogram")
 _HEADERS = {
     "turnbull": "Median survival",
+    "steps": "Median survival by steps",
     "trajectory": "RMS error doubled",
     "variogram": "Doubled if drift continues",
     "expiry": "Error doubled",
@@ -169,6 +170,10 @@ def _of_group(half_lives: HalfLives, group: GroupHalfLife) -> Verdict:
     medians = [fit for fit in half if fit is not None and fit.half_life is not None]
     if medians:
         text += f" Median survival: {', '.join(_half(medians))}."
+    by_steps = [group.estimate("steps", clock) for clock in half_lives.clocks] if n > 1 else []
+    known = [fit for fit in by_steps if fit and fit.half_life and math.isfinite(fit.half_life)]
+    if known:
+        text += f" By their steps: {_or([_with_interval(fit) for fit in known])}."
     return Verdict(head, text)
 
 
@@ -349,6 +354,12 @@ def _notes(half_lives: HalfLives) -> list[Note | str]:
             "series have expired, that is, until their measured error exceeds twice the error at "
             "calibration. Possibly still valid: share of series that never clearly exceeded that "
             f"limit (at a confidence of {level})."
+        )
+    if any(fit.method == "steps" and not fit.refused for group in half_lives.groups
+           for fit in group.estimates):  # fmt: skip
+        notes.append(
+            "Median survival by steps: the same for errors without noise, from the rate and the "
+            "sizes of the steps of all series; changes too small to be found do not count."
         )
     if any(_too_few(group, half_lives.clocks[0]) for group in half_lives.groups):
         notes.append(
