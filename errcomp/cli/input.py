@@ -167,7 +167,8 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
         "--order-by",
         metavar="COLUMNS",
         help="columns of numbers or dates that order the versions, e.g. commit_date,position; or "
-        "rows: as they first appear in the table",
+        "rows: as they first appear in the table. With columns of the stack, each combination is "
+        "a version: version,stack_driver",
     )
     order.add_argument(
         "--git-log",

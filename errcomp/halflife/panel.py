@@ -334,7 +334,8 @@ def _about_stack(history: History, codes: NDArray[np.int64]) -> tuple[str, ...]:
         return (
             f"in {several} case{'s' * (several > 1)} a series was validated under one version with "
             "several stacks or predictor versions: the mean of these validations is used, and "
-            "their differences do not count as noise",
+            "their differences do not count as noise. To make each stack a version, order by it, "
+            "e.g. --order-by version,stack_driver",
         )
     return ()
 

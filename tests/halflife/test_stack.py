@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from typing import ClassVar
 
 import pytest
 
+from errcomp.errors import InputError
 from errcomp.halflife.fitting import half_life
 from errcomp.halflife.gate.checking import check_validation
 from errcomp.halflife.stack import Stack
 from errcomp.tables import History
+from errcomp.tables.engine.history import HistoryRows
 
 
 def columns(n=12, **stack):
@@ -76,3 +79,76 @@ def test_the_check_says_what_else_changed(driver, told):
            "stack_cuda": ["12.4"] * 3, "stack_driver": [driver] * 3}  # fmt: skip
     checked = check_validation(History(columns(cuda=CUDA, driver=DRIVER)), new)
     assert tuple(note for note in checked.notes if "stack" in note) == told
+
+
+class TestStacksAsVersions:
+    ROWS: ClassVar = {
+        "version": ["2.9"] * 4 + ["2.10"] * 4,
+        "stack_driver": ["550.9"] * 2 + ["550.10"] * 2 + ["550.10"] * 2 + ["560.1"] * 2,
+        "op": ["a", "b"] * 4,
+        "measured": [1.0, 2.0, 1.5, 3.0, 1.5, 3.0, 1.1, 2.2],
+    }
+    VERSIONS: ClassVar = (
+        "2.9 (driver 550.9)",
+        "2.9 (driver 550.10)",
+        "2.10 (driver 550.10)",
+        "2.10 (driver 560.1)",
+    )
+
+    def test_each_combination_is_a_version(self):
+        history = History(self.ROWS, order_by=["version", "stack_driver"])
+        assert history.versions == self.VERSIONS
+        assert history.order_by == "columns"
+        assert history.series_names == ("a", "b")
+        assert History(self.ROWS).versions == ("2.9", "2.10")
+        assert Stack(history).changed(*self.VERSIONS[:2]) == ("driver 550.9 to 550.10",)
+        assert Stack(history).changed(*self.VERSIONS[1:3]) == ()
+
+    def test_several_components_and_their_order(self):
+        rows = {**self.ROWS, "stack_cuda": ["12"] * 8}
+        history = History(rows, order_by=["stack_driver", "version", "stack_cuda"])
+        assert history.versions[0] == "2.9 (driver 550.9, cuda 12)"
+        # 2.10 with an older driver comes before 2.9 with a newer one.
+        turned = {**rows, "stack_driver": ["2"] * 4 + ["1"] * 4}
+        assert [
+            name[:4] for name in History(turned, order_by=["stack_driver", "version"]).versions
+        ] == ["2.10", "2.9 "]
+
+    def test_rows_of_an_engine(self):
+        import polars as pl
+
+        from errcomp.halflife.panel import panel_of
+
+        options = {"order_by": ["version", "stack_driver"]}
+        lazy = HistoryRows(pl.LazyFrame(self.ROWS), **options)
+        assert panel_of(lazy).panel.versions == self.VERSIONS
+        same = panel_of(History(self.ROWS, **options)).panel
+        assert panel_of(lazy).panel.error.tolist() == pytest.approx(same.error.tolist())
+
+    def test_a_check_of_a_new_stack(self):
+        wobble = [0.0, 0.05, 0.02] * 4
+        old = {
+            "version": ["2.9"] * 12,
+            "stack_driver": [f"550.{k}" for k in range(12)],
+            "op": ["a"] * 12,
+            "measured": [4.0 + w for w in wobble],
+        }
+        new = {"version": ["2.9"] * 3, "stack_driver": ["560.1"] * 3, "op": ["a"] * 3,
+               "measured": [8.0, 8.1, 8.05]}  # fmt: skip
+        history = History(old, order_by=["version", "stack_driver"])
+        checked = check_validation(history, new)
+        assert checked.result.version == "2.9 (driver 560.1)"
+        assert checked.result.outcome == "regression"
+        assert checked.notes[-1] == (
+            "at 2.9 (driver 560.1) the stack changed, too: driver 550.11 to 560.1"
+        )
+
+    def test_what_cannot_be_ordered(self):
+        rows = {**self.ROWS, "stack_driver": ["blue"] * 8}
+        with pytest.raises(InputError, match=r"cannot order by stack_driver: 'blue' is not a ver"):
+            History(rows, order_by=["version", "stack_driver"])
+        rows = {**self.ROWS, "stack_driver": [None] + ["1"] * 7}
+        with pytest.raises(InputError, match=r"stack_driver is missing in row 1"):
+            History(rows, order_by=["version", "stack_driver"])
+        with pytest.raises(InputError, match=r"no column 'stack_cuda' to order versions by"):
+            History(self.ROWS, order_by=["version", "stack_cuda"])

@@ -30,6 +30,7 @@ from errcomp.halflife.stack import Stack
 from errcomp.report.shown import Shown
 from errcomp.tables import History, check_keys
 from errcomp.tables.frames import to_eager
+from errcomp.tables.memory.history_columns import STACK
 
 if TYPE_CHECKING:
     from errcomp.report.model import Report
@@ -330,7 +331,10 @@ def check_validation(
     >>> again.outcome, again.repeats_needed.tolist()
     ('repeat', [2])
     """
-    table = new if isinstance(new, History) else History(new)
+    # Where the stack is part of a version, so it is of the new one.
+    stack = any(name.startswith(STACK) for name in history.order_columns)
+    order_by = history.order_columns if stack else None
+    table = new if isinstance(new, History) else History(new, order_by=order_by)
     fresh = [name for name in table.versions if name not in history.versions]
     without = tuple(f"{d.n:,} new validations left out: {d.reason}" for d in table.dropped)
     if not fresh:

@@ -39,8 +39,8 @@ def blame_view(found: Blame) -> Report:
     return Report(
         title="What changed, and why?",
         line=[
-            count(found.n_wholes, f"series of level {found.whole}"),
-            f"parts: {found.part}",
+            f"level {found.whole}, n={found.n_wholes:,} series",
+            f"parts of level {found.part}",
             f"{found.versions[0]} to {found.versions[-1]}",
         ],
         verdicts=[Verdict(*sentence(event)) for event in events] or [_NOTHING],
@@ -148,7 +148,8 @@ def _parts(found: Blame, events: Sequence[Event]) -> Table:
     ]
     told = [f"{head} {text}" for head, text in map(sentence, events)]
     notes: list[Note | str] = [
-        *(item(text) for text in told or [f"{_NOTHING.head} {_NOTHING.text}"]),
+        # A page has them above.
+        *(item(text, "text") for text in told or [f"{_NOTHING.head} {_NOTHING.text}"]),
         f"Points: change of the part in per cent of the time of its {found.whole} before, with a "
         "95 % interval. Times are means over the versions since the change before, and until the "
         "next one.",
@@ -160,7 +161,7 @@ def _parts(found: Blame, events: Sequence[Event]) -> Table:
         )
     if more := len(found.events) - len(events):
         notes.append(f"{count(more, 'smaller event')}: --json lists all.")
-    notes += [item(text) for text in found.notes]
+    notes += [item(text, "text") for text in found.notes]
     return Table("What the parts contribute", columns, rows, notes)
 
 

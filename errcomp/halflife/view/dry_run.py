@@ -108,7 +108,11 @@ def _rates(done: DryRun) -> Table:
         Column("Repeats per 1,000 looks", lambda rate: share(rate.repeats, rate), _PER_1000),
     ]
     notes: list[Note | str] = [
-        *(f"{one.head.upper()} {one.text}" for one in (_quiet(done), _finds(done))),
+        # A page has them above.
+        *(
+            Note(f"{one.head.upper()} {one.text}", on="text")
+            for one in (_quiet(done), _finds(done))
+        ),
         "A look is a version at which something can be tested; an alarm is a look at which the "
         "error of a series has grown. In random order there is nothing to find but steps that "
         "stayed in, so alarms are false.",

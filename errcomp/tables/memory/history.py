@@ -78,9 +78,10 @@ class History(Table):
         Versions, oldest first; needed only if release dates, numbers and dates cannot order them.
         A hash of a commit may be shorter or longer than in the table.
     order_by : str or sequence of str, optional
-        Instead of ``order``: columns of numbers or dates that order the versions, the second where
-        the first has equal values, …; or ``"rows"``, for the order in which they appear in the
-        table. These columns do not name series.
+        Instead of ``order``: columns of numbers, dates or version numbers that order the versions,
+        the second where the first has equal values, …; or ``"rows"``, for the order in which they
+        appear in the table. These columns do not name series. With columns of the stack, each
+        combination is a version of its own: ``["version", "stack_driver"]``.
     unit : str, optional
         Unit of all measurements. Must agree with a column ``unit``, if there is one.
     source : str
@@ -197,7 +198,8 @@ class History(Table):
         if order is not None and order_by:
             raise InputError(f"{origin.prefix}order and order_by exclude each other. Give one.")
         self.order_columns = (order_by,) if isinstance(order_by, str) else tuple(order_by or ())
-        versions, names = version_codes(frame, ok, origin)
+        components = [name for name in self.order_columns if name.startswith(STACK)]
+        versions, names = version_codes(frame, ok, origin, components)
         self.version = versions[ok]
         self.given_series = known_keys(series, frame.columns, origin.prefix)
         self._read_series(frame, ok, used)

@@ -129,11 +129,12 @@ def _not_plain(name: str, origin: Origin) -> InputError:
 
 
 def version_codes(
-    frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin
+    frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin, stack: Sequence[str] = ()
 ) -> tuple[NDArray[np.int64], list[str]]:
     """Return the version of each row and their names, in order of appearance.
 
-    Only versions of rows in use get a name; other rows may have any code.
+    Only versions of rows in use get a name; other rows may have any code. With columns of the
+    ``stack``, each combination is a version: ``2.1 (driver 550)``.
     """
     for value in frame["version"].drop_nulls().head(1).to_list():
         if isinstance(value, float) and not is_missing(value):
@@ -141,11 +142,18 @@ def version_codes(
                 f"{origin.prefix}version must be text, got the number {value}: as numbers, 1.1 and "
                 "1.10 would be the same version. Read the column as text."
             )
-    codes, values = codes_of(frame, ["version"], origin)
+    known = [name for name in stack if name in frame.columns]
+    codes, values = codes_of(frame, ["version", *known], origin)
+    for name in ("version", *known):
+        missing = ok & np.isin(codes, np.flatnonzero(values[name].is_null().to_numpy()))
+        origin.refuse_missing(missing, name, "Fill it in, or remove the row.")
     names = values["version"].to_list()
-    if None in names:
-        missing = ok & (codes == names.index(None))
-        origin.refuse_missing(missing, "version", "Fill it in, or remove the row.")
+    if known:
+        components = [name.removeprefix(STACK) for name in known]
+        names = [
+            f"{name} ({', '.join(f'{c} {v}' for c, v in zip(components, own, strict=True))})"
+            for name, *own in values.iter_rows()
+        ]
     # Versions under which every validation failed are not compared.
     used, codes[ok] = np.unique(codes[ok], return_inverse=True)
     return codes, [names[i] for i in used]

@@ -14,6 +14,7 @@ import numpy as np
 from errcomp.errors import InputError, describe_names, offer
 from errcomp.tables.columns import Origin, dates_of
 from errcomp.tables.frames import column_values, is_missing
+from errcomp.tables.memory.history_columns import STACK
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -249,7 +250,8 @@ def order_by_columns(
     ----------
     frame : dataframe of n rows
     columns : sequence of str
-        Numbers or dates, one value per version; or only `ROWS`, for the order of first appearance.
+        Numbers, dates, or numbers of versions (``version`` itself, and columns of the stack), one
+        value per version; or only `ROWS`, for the order of first appearance.
     names : sequence of str
         Versions in order of appearance.
     version : ndarray of int, shape (n,)
@@ -299,10 +301,25 @@ def _sortable(frame: nw.DataFrame[Any], name: str, origin: Origin) -> NDArray[An
     origin.refuse_missing(missing, name, "Fill it in, or order by another column.")
     if values.dtype.kind in "iufM":
         return values
+    if name == "version" or name.startswith(STACK):
+        return _ranks([str(value) for value in values], name, origin)
     try:
         return values.astype(float)
     except (TypeError, ValueError):  # not numbers
         return dates_of(frame, name, ~missing, origin)
+
+
+def _ranks(names: Sequence[str], column: str, origin: Origin) -> NDArray[np.int64]:
+    """Return the places of versions of a component among all of its versions."""
+    keys = {name: version_number(name) for name in dict.fromkeys(names)}
+    for name, key in keys.items():
+        if key is None:
+            raise InputError(
+                f"{origin.prefix}cannot order by {column}: {name!r} is not a version number. Order "
+                "by a column of numbers or dates, or by rows."
+            )
+    place = {key: i for i, key in enumerate(sorted(set(filter(None, keys.values()))))}
+    return np.array([place[keys[name]] for name in names])  # type: ignore[index]
 
 
 def _by_date(
