@@ -2,7 +2,8 @@
 
 Series of 40 values, half with a step of 3 standard deviations somewhere. The threshold of each
 method is the one at which 5 % of series without a step have a false one; it is set on one half of
-the series and evaluated on the other. Makes the table of docs/half-life.md, stored in
+the series and evaluated on the other. How soon each finds a step is measured on series that end two
+to eight values after it, at the same threshold. Makes the table of docs/half-life.md, stored in
 docs/results/step_peers.json.
 
     python benchmarks/step_peers.py ../shared/data/longitudinal
@@ -28,6 +29,8 @@ from errcomp.halflife.panel import panel_of
 from errcomp.halflife.steps import find_steps_of
 
 SERIES, LENGTH, SIZE, RATE, NEAR = 300, 40, 3.0, 0.05, 2
+#: Values since a step.
+AFTER = (2, 3, 5, 8)
 ALPHAS = [0.3, 0.2, 0.15, 0.12, 0.1, 0.08, 0.06, 0.05, 0.04, 0.03, 0.02, 0.01, 0.005, 0.001]
 #: Place of 0.001, its default, among the p-values of peers/steps.py.
 OTAVA_DEFAULT = 8
@@ -86,13 +89,20 @@ def scores(found: list[list[int]], at: np.ndarray) -> tuple[float, float, float]
     return float(false), hit / int((~quiet).sum()), f1
 
 
-def compared(x: np.ndarray, at: np.ndarray) -> list[tuple[str, tuple[float, ...]]]:
+def compared(
+    x: np.ndarray, at: np.ndarray, late: np.ndarray
+) -> list[tuple[str, tuple[float, ...]]]:
     """Tune each method on the first half of the series, and return its scores on the second.
 
-    The last one is the share of false alarms at the threshold that the method comes with.
+    Then the share of false alarms at the threshold that the method comes with, and that of steps
+    found where the series end so soon after them; ``late`` has these series one after the other.
     """
-    half = len(x) // 2
-    methods: dict[str, Found] = {"errcomp": of_errcomp(x), **of_peers(x), "CUSUM": of_cusum(x)}
+    half, n = len(x) // 2, len(x)
+    both = np.concatenate([x, late])
+    every: dict[str, Found] = {"errcomp": of_errcomp(both), **of_peers(both)}
+    every["CUSUM"] = of_cusum(both)
+    methods = {name: [one[:n] for one in found] for name, found in every.items()}
+    place = LENGTH - np.repeat(AFTER, len(late) // len(AFTER))
     defaults = {"errcomp": ALPHAS.index(0.05), "otava": OTAVA_DEFAULT}
     rows: list[tuple[str, tuple[float, ...]]] = []
     for name, found in methods.items():
@@ -101,12 +111,17 @@ def compared(x: np.ndarray, at: np.ndarray) -> list[tuple[str, tuple[float, ...]
         allowed = [i for i, (false, _, _) in enumerate(tuned) if false <= RATE]
         best = max(allowed, key=lambda i: (tuned[i][0], tuned[i][2]), default=None)
         if best is None:
-            rows.append((name, (np.nan,) * 4))
+            rows.append((name, (np.nan,) * (4 + len(AFTER))))
             continue
         usual = np.nan
         if name in defaults:
             usual = scores(found[defaults[name]][half:], at[half:])[0]
-        rows.append((name, (*scores(found[best][half:], at[half:]), usual)))
+        near = [
+            any(abs(k - p) <= NEAR for k in one)
+            for one, p in zip(every[name][best][n:], place, strict=True)
+        ]
+        soon = np.reshape(near, (len(AFTER), -1)).mean(axis=1)
+        rows.append((name, (*scores(found[best][half:], at[half:]), usual, *soon)))
     return rows
 
 
@@ -117,6 +132,12 @@ def with_steps(z: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.
     sign = rng.choice([-1.0, 1.0], (len(z), 1))
     up = (np.arange(LENGTH) >= at[:, None]) & (at[:, None] >= 0)
     return z + SIZE * sign * up, at
+
+
+def ending_soon(z: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Put a step before the end of every series, by each number of values in `AFTER`."""
+    sign = rng.choice([-1.0, 1.0], (len(z), 1))
+    return np.concatenate([z + SIZE * sign * (np.arange(LENGTH) >= LENGTH - k) for k in AFTER])
 
 
 def real(folder: Path, rng: np.random.Generator) -> np.ndarray:
@@ -145,8 +166,10 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     args = parser.parse_args()
     with stored.printed("step_peers"):
-        print("| noise | method | false alarms | steps found | F1 | false alarms, not tuned |")
-        print("|---|---|---:|---:|---:|---:|")
+        head = ["noise", "method", "false alarms", "steps found", "F1"]
+        head += [f"{k} values after it" for k in AFTER]
+        print(f"| {' | '.join(head)} | false alarms, not tuned |")
+        print(f"|---|---|{'---:|' * (len(head) - 1)}")
         cases: list[tuple[str, Callable[[np.random.Generator], Any]]] = [
             (name, lambda rng, law=law: noise(law, (4 * SERIES, LENGTH), rng))
             for law, name in LAWS.items()
@@ -156,11 +179,12 @@ def main() -> None:
             rng = np.random.default_rng(20261128)
             z = draw(rng)
             x, at = with_steps(z[: len(z) // 8 * 8], rng)
-            for method, found in compared(x, at):
+            late = ending_soon(z[: len(x) // 4], rng)
+            for method, found in compared(x, at, late):
                 usual = "–" if np.isnan(found[3]) else f"{100 * found[3]:.0f} %"
-                values = (
-                    f"{100 * found[0]:.1f} % | {100 * found[1]:.0f} % | {found[2]:.2f} | {usual}"
-                )
+                soon = " | ".join(f"{100 * share:.0f} %" for share in found[4:])
+                values = f"{100 * found[0]:.1f} % | {100 * found[1]:.0f} % | {found[2]:.2f}"
+                values += f" | {soon} | {usual}"
                 print(f"| {name} | {method} | {values} |", flush=True)
 
 
