@@ -80,7 +80,7 @@ def zsh(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], li
     ("line", "expected"),
     [
         ("errcomp au", ["audit"]),
-        ("errcomp halflife ", ["check", "fit", "forecast", "show"]),
+        ("errcomp halflife ", ["blame", "check", "fit", "forecast", "show"]),
         ("errcomp --v", ["--version"]),
         ("errcomp audit --agg", ["--aggregation"]),
         ("errcomp audit neusight --json --fa", ["--fail-on"]),
