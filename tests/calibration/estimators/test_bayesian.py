@@ -733,7 +733,7 @@ class TestExtras:
 @pytest.mark.slow
 def test_is_a_scikit_learn_estimator():
     checks = pytest.importorskip("sklearn.utils.estimator_checks")
-    model = BayesianResidual(draws=20, tune=40, chains=1, check="ignore")
+    model = BayesianResidual(draws=50, tune=100, chains=1, check="ignore")
     with warnings.catch_warnings():
         # Announces checks that need array-API libraries.
         warnings.simplefilter("ignore", sklearn_exceptions.SkipTestWarning)
