@@ -92,7 +92,7 @@ def steps_half_life(
     steps : sequence of Steps
         Of each series of the panel, from `errcomp.halflife.steps.find_steps_of`.
     fit : Fit
-        Variogram of the panel, from `errcomp.halflife.drift.fit_variogram`.
+        Variogram of the panel, from ``errcomp.halflife.drift.fit_variogram``.
     level : float
     seed : int
         Of the draws.
