@@ -284,6 +284,16 @@ def test_the_built_in_history():
 
 
 class TestWhatBelongsTogether:
+    def test_a_single_whole_needs_no_name(self):
+        columns = {
+            "version": ["1.0", "1.1"] * 2,
+            "level": ["run"] * 2 + ["kernel"] * 2,
+            "op": [None] * 2 + ["Conv"] * 2,
+            "measured": [9.0, 9.1, 4.0, 4.1],
+        }
+        [event] = blame(History(columns), version="1.1").events
+        assert (event.whole, event.parts[0].name) == ("run", "Conv")
+
     def test_by_the_beginning_of_names(self):
         columns = {"version": [], "level": [], "series": [], "measured": []}
         for k in range(6):

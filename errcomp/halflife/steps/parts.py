@@ -141,14 +141,14 @@ def _links(of_wholes: NDArray[Any], of_parts: NDArray[Any]) -> bool:
 
 
 def _own_names(history: History) -> list[str]:
-    """Return the names of series without their level."""
+    """Return the names of series without their level, or it alone where they have no other."""
+    levels = history.per_series("level").tolist()
     if "series" in history.series_columns:
-        levels = history.per_series("level").tolist()
         whole = zip(history.series_names, levels, strict=True)
         return [name.removesuffix(f"/{level}") for name, level in whole]
     columns = [history.per_series(n) for n in history.series_columns if n != "level"]
     names = ["/".join(map(str, filter(_given, values))) for values in zip(*columns, strict=True)]
-    return [own or whole for own, whole in zip(names, history.series_names, strict=True)]
+    return [own or str(level) for own, level in zip(names, levels, strict=True)]
 
 
 def _given(value: Any) -> bool:
