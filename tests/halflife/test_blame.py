@@ -186,6 +186,13 @@ def test_several_networks_and_their_versions():
     [row] = by_version.rows
     values = {column.header: column.value(row) for column in by_version.columns}
     assert (values["Since"], values["With an event"], values["Clearly changed"]) == ("1.6", 2, 2)
+    assert values["Last before"] == "1.5"
+    assert report.line == ["level network, n=3 series", "parts of level operator", "1.0 to 1.11"]
+    parts = report.tables[0]
+    assert [column.header for column in parts.columns if column.key] == ["Network", "Since"]
+    assert [column.value(parts.rows[0]) for column in parts.columns[:3]] == ["net", "1.6", "Conv"]
+    assert len(blame_view(blame(table(times), version="1.6")).tables) == 2
+    assert len(blame_view(blame(table(one_network()))).tables) == 1
     assert values["Mean change of these"] == pytest.approx(-0.03, abs=0.002)
     assert values["Largest part"] == "Conv: -5.0 points in 2"
 

@@ -9,7 +9,12 @@ import pytest
 
 from errcomp.errors import InputError
 from errcomp.halflife.drift import fit_variogram
-from errcomp.halflife.estimators.by_steps import _crossing, _inside, steps_half_life
+from errcomp.halflife.estimators.by_steps import (
+    _crossing,
+    _inside,
+    _repeated,
+    steps_half_life,
+)
 from errcomp.halflife.fitting import half_life
 from errcomp.halflife.panel import Panel
 from errcomp.halflife.steps import find_steps_of
@@ -110,6 +115,30 @@ def test_steps_at_the_same_releases_say_less():
         result = found(panel_of(moved.cumsum(axis=1)))
         widths.append(math.log(result.high / result.low))
     assert widths[0] > 1.5 * widths[1]
+
+
+def test_how_much_steps_repeat_each_other():
+    def repeated(at, cluster, sizes):
+        n = len(at)
+        rates = Rates(
+            series=np.arange(10), sizes=np.asarray(sizes, float), at=np.asarray(at),
+            cluster=np.asarray(cluster), series_of=np.zeros(n, int), spans=np.full(10, 20.0),
+            cluster_of=np.arange(10), exposure=np.ones((10, 20)),
+        )  # fmt: skip
+        return _repeated(rates, rates.sizes)
+
+    # Twenty steps at twenty releases, and ten at each of two.
+    each, ten = np.arange(20), np.arange(20) % 10
+    assert repeated(each, ten, np.ones(20)) == 1.0
+    # Each of two releases has 10 - 1 too many, the others 1 too few: 18 * 1 + 2 * 81, over 20.
+    assert repeated(each // 10, ten, np.ones(20)) == pytest.approx(180 / 20 * 20 / 19)
+    # Steps of a cluster at a release are one: here all.
+    assert repeated(each // 10, each // 10, np.ones(20)) == pytest.approx(
+        180 / 200 * 20 / 19, abs=0.1
+    )
+    # Small steps everywhere, and the large ones at one release.
+    sizes = np.where(each < 4, 1.0, 0.01)
+    assert repeated(np.where(each < 4, 0, each), ten, sizes) > 3
 
 
 def test_series_of_a_cluster_say_as_much_as_one():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 from errcomp import datasets
 from errcomp.halflife.panel import Panel, panel_of
 from errcomp.halflife.steps import find_steps_of
-from errcomp.halflife.steps.stability import REASONS, reported_steps
+from errcomp.halflife.steps.stability import REASONS, _reason, reported_steps
 from errcomp.tables import History
 
 CAME_BACK, ELSEWHERE, WEAKER = REASONS
@@ -83,6 +84,16 @@ def test_a_step_found_elsewhere():
     assert (early.version, early.reported_at, early.withdrawn_at) == ("1.11", "1.12", "1.13")
     assert early.reason == ELSEWHERE
     assert (late.version, late.reported_at, late.withdrawn_at) == ("1.12", "1.13", None)
+
+
+def test_a_new_step_the_other_way_is_another():
+    x = np.array([0.0, 0.0, 0.0, 0.1, 0.1, -0.5, -0.5])
+    lost, down, up = (
+        SimpleNamespace(at=at, size=size) for at, size in ((3, 0.1), (5, -0.6), (4, 0.4))
+    )
+    assert _reason(lost, (down,), [down], x) == WEAKER
+    assert _reason(lost, (up,), [up], x) == ELSEWHERE
+    assert _reason(lost, (), [], x) == CAME_BACK
 
 
 def test_less_evidence():

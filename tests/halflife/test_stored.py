@@ -23,6 +23,7 @@ from errcomp.halflife.gate.checking import check_validation, recalibrate
 from errcomp.halflife.noise import moderated_variances, noise_floor
 from errcomp.halflife.panel import Panel, moved, panel_of
 from errcomp.halflife.steps import find_steps, find_steps_of
+from errcomp.halflife.steps.blame import blame
 from errcomp.halflife.steps.environment import attribute_steps_of
 from errcomp.halflife.threshold import doubling_threshold
 from errcomp.halflife.view.figures import FIGURES, draw
@@ -326,6 +327,42 @@ def test_new_validations(name: str, seen: Seen, stored: Stored) -> None:
         result = found(check_validation, History(old), History(new), **options)
         made.append(result if isinstance(result, str) else seen(result))
     stored(f"halflife/check/{name}", made)
+
+
+def levels(seed: int) -> History:
+    """Three networks of four operators, of which one comes late; named by keys alone."""
+    rng = np.random.default_rng(seed)
+    names = ("version", "level", "network", "aop", "family", "stack_cuda", "measured")
+    data: dict[str, list[Any]] = {name: [] for name in names}
+    for network in ("b", "a", "c"):
+        base = rng.uniform(1, 6, 4)
+        for k in range(16):
+            cuda = "12.4" if k >= 9 else "12.1"
+            times = base * np.exp(0.01 * rng.standard_normal(4))
+            times[0] *= 1.2 if k >= 9 and network != "c" else 1.0
+            times[1] *= 0.7 if k >= 5 and network == "a" else 1.0
+            whole = times.sum() + 2 * np.exp(0.02 * rng.standard_normal())
+            rows: list[tuple[str, str | None, float]] = [("network", None, whole)]
+            rows += [
+                ("operator", f"op{i}", time)
+                for i, time in enumerate(times)
+                if not (i == 3 and k < 5) and rng.random() > 0.05
+            ]
+            for level, op, time in rows:
+                family = None if op is None else "x" if op in ("op0", "op2") else "y"
+                for name, value in zip(
+                    names, (f"1.{k}", level, network, op, family, cuda, time), strict=True
+                ):
+                    data[name].append(value)
+    return History(data, unit="ms")
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [("all", {}), ("by family", {"by": "family"}), ("at 1.7", {"version": "1.7"})],
+)
+def test_blame(name: str, options: dict[str, Any], seen: Seen, stored: Stored) -> None:
+    stored(f"halflife/blame/{name}", seen(blame(levels(1), **options)))
 
 
 def test_the_study_of_releases(stored: Stored) -> None:
