@@ -196,7 +196,7 @@ def test_an_endless_half_life():
             0.01,
             "too few steps for a rate: 1 (at least 8), releases with a step: 1 (at least 4)",
         ),
-        (stepping(), 0.3, "noise hides steps as large as the promise"),
+        (stepping(), 0.3, "noise hides steps as large as the threshold"),
         (stepping(n=30, m=3), 0.01, "could be searched for steps: 3 values"),
         (
             0.03 * np.random.default_rng(0).standard_normal((40, 24)).cumsum(axis=1),

@@ -2,8 +2,8 @@ r"""Half-life of a group from the rate and the sizes of its steps.
 
 Errors that stay as they are until a release moves them follow a compound Poisson process: steps
 come at a rate, with the sizes that were seen. The half-life is the time by which half of the series
-have passed the threshold for the first time. All steps count for it, also those of series that have
-not expired and those that bring an error back, so it is known more precisely than the median of the
+have passed the threshold for the first time. All steps from an error within the threshold count for
+it, also those of series that have not expired, so it is known more precisely than the median of the
 times of expiry, and noise matters only for whether steps are found.
 
 The error moves on a grid within the threshold, on both sides of 0, and a series is out once it has
@@ -14,9 +14,9 @@ left it. With p the shares of series on the grid, K the law of a step and λ the
 Series differ: some never step, others do often. Their rates have a gamma law, whose spread follows
 from how much the numbers of their steps differ beyond chance.
 
-The interval is that of draws of the rate and of the law of sizes. Series step together at a release
-and within a cluster, so releases and clusters are both drawn with weights (Owen, 2007), which is
-careful where only one of the two matters.
+The interval is that of draws in which clusters of series have random weights (Rubin, 1981). The
+weights vary the more, the more the numbers of steps at releases differ beyond chance, and the fewer
+clusters and steps there are.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def steps_half_life(
 
     Definition: the time by which half of the series have an error beyond the threshold for the
     first time, for series like those that were within it at their first version. On the clock of
-    releases it is a whole number. Beyond
-    four times the record it is inf, and its interval starts there at the latest.
+    releases it is a whole number. Beyond four times the record it is inf, and its interval starts
+    there at the latest.
 
     Valid where drift is a few steps per series, and steps as large as the threshold are detected;
     refused otherwise, and with fewer than eight steps or four releases with one. Misleads if the
@@ -108,8 +108,7 @@ def steps_half_life(
 
     References
     ----------
-    Owen (2007), "The pigeonhole bootstrap", doi:10.1214/07-AOAS122. Rubin (1981), "The Bayesian
-    Bootstrap", doi:10.1214/aos/1176345338.
+    Rubin (1981), "The Bayesian Bootstrap", doi:10.1214/aos/1176345338.
 
     Examples
     --------
@@ -129,7 +128,7 @@ def steps_half_life(
     (11, 8, 16)
     """
     check_level(level)
-    refused = why_no_rates(steps, threshold, fit)
+    refused = why_no_rates(steps, threshold, fit, "threshold")
     rates = Rates.of(panel, clock, steps, threshold, inside=True)
     n, releases = len(rates.sizes), len(np.unique(rates.at))
     first = panel.error[panel.starts[:-1]][rates.series]

@@ -183,7 +183,8 @@ def _drift(fit: Fit, asked: Question) -> tuple[Floats, Floats, Floats]:
 
 def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | str:
     """Forecast from the steps of the history, or say why not."""
-    if refused := why_no_rates(steps, asked.limit, fit):
+    remedy = " Use the method 'drift' or 'survival'."
+    if refused := why_no_rates(steps, asked.limit, fit, "promise", remedy):
         return refused
     pooled = Rates.of(asked.panel, asked.clock, steps, asked.limit)
     forecast = _by_clusters(asked, pooled) if pooled.shared else _by_series(asked, pooled)

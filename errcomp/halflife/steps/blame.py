@@ -221,7 +221,7 @@ def blame(
     The intervals are those of Student t, with the scatter of each series about its means, moderated
     over all series of its kind (`errcomp.halflife.noise.moderated_variances`), or with the noise of
     repeats where that is larger; both allow for the correlation of neighbours. Simulated, they
-    cover 93 to 97 % (normal noise, and Student t with 4 degrees of freedom).
+    cover 92 to 98 % (normal noise, and Student t with 4 degrees of freedom).
 
     Misleads where parts overlap in time (streams, other cores): a faster part then need not make
     its whole faster. ``rest`` shows it.
@@ -282,7 +282,8 @@ def blame(
     levels = levels_in(table, whole, part)
     wholes, without = wholes_of(table, *levels, keys)
     times = times_of(table, levels[1])
-    runs = [run for one in wholes if (run := run_of(one, times, labels_of(table, one, keys)))]
+    named = zip(wholes, labels_of(table, wholes, keys), strict=True)
+    runs = [run for one, labels in named if (run := run_of(one, times, labels))]
     if not runs:
         raise InputError(
             f"no {levels[0]} has times of itself and of parts ({levels[1]}) under two versions. "

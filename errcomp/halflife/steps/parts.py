@@ -169,27 +169,30 @@ def _ambiguous(history: History, names: Sequence[str], part: int, among: list[in
     )
 
 
-def labels_of(history: History, whole: Whole, by: Sequence[str]) -> tuple[str, ...]:
-    """Name each part of a whole: by keys, or by the first key that is usual for it."""
+def labels_of(
+    history: History, wholes: Sequence[Whole], by: Sequence[str]
+) -> list[tuple[str, ...]]:
+    """Name the parts of each whole: by keys, or by the first key that is usual for them."""
     names = _own_names(history)
-    usual = [name for name in _NAMES if name in history.keys]
-    keys = (
-        list(by)
-        or [name for name in usual if all(map(_given, history.per_series(name)[whole.parts]))][:1]
-    )
-    if not keys:
-        start = len(whole.name)
-        return tuple(
-            names[k][start:].lstrip(" /:") or names[k]
-            if _begins(names[k], whole.name)
-            else names[k]
-            for k in whole.parts.tolist()
+    # Read once, as it takes all rows of the history.
+    wanted = by or [name for name in _NAMES if name in history.keys]
+    columns = {name: history.per_series(name) for name in wanted}
+
+    def labels(whole: Whole) -> tuple[str, ...]:
+        parts = whole.parts.tolist()
+        known = [name for name in wanted if all(map(_given, columns[name][whole.parts]))]
+        if keys := list(by) or known[:1]:
+            return tuple(
+                " / ".join(str(columns[key][k]) if _given(columns[key][k]) else "–" for key in keys)
+                for k in parts
+            )
+        rest = (
+            names[k][len(whole.name) :].lstrip(" /:") if _begins(names[k], whole.name) else ""
+            for k in parts
         )
-    columns = [history.per_series(name)[whole.parts] for name in keys]
-    return tuple(
-        " / ".join(str(value) if _given(value) else "–" for value in values)
-        for values in zip(*columns, strict=True)
-    )
+        return tuple(own or names[k] for own, k in zip(rest, parts, strict=True))
+
+    return [labels(whole) for whole in wholes]
 
 
 def times_of(history: History, parts: str) -> Times:

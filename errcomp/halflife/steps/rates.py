@@ -25,8 +25,13 @@ def detects(steps: Steps, limit: float) -> bool:
     return not steps.refused and smallest is not None and smallest <= limit
 
 
-def why_no_rates(steps: Sequence[Steps], limit: float, fit: Fit) -> str:
-    """Say why the steps of a group cannot explain its drift; empty if they can."""
+def why_no_rates(
+    steps: Sequence[Steps], limit: float, fit: Fit, name: str, remedy: str = ""
+) -> str:
+    """Say why the steps of a group cannot explain its drift; empty if they can.
+
+    ``name`` is what the limit is called, and ``remedy`` follows where drift is many small changes.
+    """
     searched = [series for series in steps if not series.refused]
     if not searched:
         return f"no series could be searched for steps: {steps[0].refused}."
@@ -35,15 +40,13 @@ def why_no_rates(steps: Sequence[Steps], limit: float, fit: Fit) -> str:
             series.smallest_middle for series in searched if series.smallest_middle is not None
         ]
         if not smallest:
-            return "noise hides steps as large as the promise."
+            return f"noise hides steps as large as the {name}."
         least = format_fraction(float(np.expm1(min(smallest))))
-        return (
-            f"noise hides steps as large as the promise: the smallest detectable step is {least}."
-        )
+        return f"noise hides steps as large as the {name}: the smallest detectable step is {least}."
     if fit.law is not None and not has_rare_steps(fit):
         return (
             "drift consists of many small changes, not a few steps, so the detected steps are not "
-            "real. Use the method 'drift' or 'survival'."
+            f"real.{remedy}"
         )
     return ""
 
