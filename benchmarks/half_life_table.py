@@ -74,23 +74,27 @@ def truth(law: str) -> float:
     return float(np.median(np.concatenate(first)))
 
 
-def one(seed: int, law: str, noise: float) -> tuple[Ends, Ends]:
-    """Simulate a history; return the intervals by steps and of Turnbull, None if refused."""
-    rng = np.random.default_rng([seed, len(law)])
-    error = drifts(law, SERIES, VERSIONS, rng)
+def panel_of(law: str, n: int, noise: float, rng: np.random.Generator) -> Panel:
+    """Draw a history of n series, whose noise is known."""
+    error = drifts(law, n, VERSIONS, rng)
     error = error + noise * rng.standard_normal(error.shape)
-    panel = Panel(
+    return Panel(
         versions=tuple(map(str, range(VERSIONS))),
         months=2.0 * np.arange(VERSIONS),
-        names=tuple(map(str, range(SERIES))),
-        clusters=np.arange(SERIES) // (3 if law == "clusters" else 1),
-        starts=VERSIONS * np.arange(SERIES + 1),
-        version=np.tile(np.arange(VERSIONS), SERIES),
+        names=tuple(map(str, range(n))),
+        clusters=np.arange(n) // (3 if law == "clusters" else 1),
+        starts=VERSIONS * np.arange(n + 1),
+        version=np.tile(np.arange(VERSIONS), n),
         error=(error - error[:, :1]).ravel(),
         sd=np.full(error.size, noise),
-        noise_df=np.full(SERIES, np.inf),
+        noise_df=np.full(n, np.inf),
         frozen_at_first=True,
     )
+
+
+def one(seed: int, law: str, noise: float) -> tuple[Ends, Ends]:
+    """Simulate a history; return the intervals by steps and of Turnbull, None if refused."""
+    panel = panel_of(law, SERIES, noise, np.random.default_rng([seed, len(law)]))
     steps, fit = find_steps_of(panel), fit_variogram(panel, "releases")
     mine = steps_half_life(panel, THRESHOLD, "releases", steps, fit)
     return ends(mine), ends(half_lives_of(expiry_of(panel, THRESHOLD, "releases"))[0])
