@@ -11,7 +11,7 @@ from errcomp.tables import Pairs
 from errcomp.tables.table import Backend
 
 if TYPE_CHECKING:
-    from errcomp.tables import Missing, Zeros
+    from errcomp.tables import Gaps, Zeros
     from errcomp.tables.engine.pairs import PairRows, PairTotals
 
 __all__ = ["pairs_from", "pairs_in_memory"]
@@ -24,7 +24,7 @@ def pairs_from(
     measured: str | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
-    missing: Missing = "raise",
+    missing: Gaps = "raise",
 ) -> Pairs | PairRows | PairTotals:
     """Return the pairs of whatever a user calls a table.
 
@@ -40,8 +40,8 @@ def pairs_from(
         Unit of both, e.g. ``"ms"``.
     zeros : {"raise", "exclude"}
         What to do with measurements that are not positive.
-    missing : {"raise", "exclude"}
-        What to do with rows without a prediction or a measurement.
+    missing : {"raise", "exclude", "keep"}
+        What to do with rows without a prediction or a measurement; "keep": see `Pairs`.
 
     Returns
     -------
@@ -69,7 +69,7 @@ def pairs_from(
     columns = _named(predicted, measured)
     rows: dict[str, Any] = {"zeros": zeros, "missing": missing}
     given = [*columns, *(["unit"] if unit else [])]
-    given += [name for name, value in rows.items() if value != "raise"]
+    given += [name for name, value in rows.items() if value not in ("raise", "keep")]
     if isinstance(table, Pairs) and not given:
         return table
     if isinstance(table, str | os.PathLike):
@@ -97,7 +97,7 @@ def pairs_in_memory(
     measured: str | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
-    missing: Missing = "raise",
+    missing: Gaps = "raise",
 ) -> Pairs:
     """Return the pairs of whatever a user calls a table; rows of a lazy frame are collected.
 

@@ -9,9 +9,9 @@ import pytest
 
 from errcomp import datasets
 from errcomp.calibration.design import Design
-from errcomp.calibration.devices import figures_of
 from errcomp.calibration.features import FEATURES, design, fit_features
 from errcomp.calibration.features.state import FeatureState
+from errcomp.datasets.devices import figures_of
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 

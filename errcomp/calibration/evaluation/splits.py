@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.calibration.design import Design, Names
-from errcomp.calibration.devices import figures_of
+from errcomp.datasets.devices import figures_of
 from errcomp.errors import InputError, describe_names, offer
 
 __all__ = ["SPLITS", "Split", "check_split", "split", "vendor_of", "vendors_of"]
@@ -32,7 +32,7 @@ SplitName: TypeAlias = Literal[
 ]
 SPLITS: tuple[SplitName, ...] = get_args(SplitName)
 
-#: Words in names of devices that are not in `errcomp.calibration.devices`. Whole words only: A100
+#: Words in names of devices that are not in `errcomp.datasets.devices`. Whole words only: A100
 #: is not A1000, and Apple's M1 is not NVIDIA's Tesla M.
 _MAKERS = {
     "NVIDIA": r"nvidia|geforce|quadro|tesla|titan|jetson|dgx|rtx\d*[a-z]*|gtx\d*[a-z]*|"

@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.calibration.design import Design, Floats, Names, Task
-from errcomp.calibration.devices import figures_of
 from errcomp.calibration.features.state import FLOOR_AT_MOST, FeatureState
+from errcomp.datasets.devices import figures_of
 from errcomp.errors import InputError, describe_names
 from errcomp.results import Written
 from errcomp.tables import Kernels

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from errcomp.calibration.devices import DEVICES
 from errcomp.calibration.features import design
+from errcomp.datasets.devices import DEVICES
 from errcomp.readers.learned.neusight.files import DEVICES as IN_THE_ARTIFACT
 from errcomp.tables import Kernels
 
