@@ -18,13 +18,16 @@ from typing import NamedTuple
 import numpy as np
 import stored
 from scipy import special
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, spearmanr
 
 from errcomp.metrics.intervals.direct import correlation_bounds
 
 LEVEL = 0.95
 SIZES = (8, 10, 20, 50, 200)
 CLUSTERS = (3, 4, 5, 8, 12, 20)
+OF_ORDER = ("kendall", "spearman")
+#: Pairs of each sample.
+OF_PAIRS = {"pearson": SIZES, "r2": (50, 200), "kendall": (10, 20, 50), "spearman": (20, 50, 200)}
 #: Standard deviations of the logarithm of the sizes: 95 % within a factor of 7, 50 and 2,500.
 SPREADS = (0.5, 1.0, 2.0)
 Draw = Callable[[np.random.Generator, int], np.ndarray]
@@ -103,7 +106,8 @@ def truth(name: str, errors: np.ndarray, spread: float) -> float:
         return float(np.sqrt((g - 1) / (g * (ratio**2).mean() / ratio.mean() ** 2 - 1)))
     m = np.exp(spread * np.random.default_rng(1).standard_normal(len(errors)))
     part = slice(0, 400_000)
-    return float(kendalltau(m[part] * ratio[part], m[part]).statistic)
+    function = {"kendall": kendalltau, "spearman": spearmanr}[name]
+    return float(function(m[part] * ratio[part], m[part]).statistic)
 
 
 @cache
@@ -198,8 +202,8 @@ def main() -> None:
 def tables(args: argparse.Namespace) -> dict[str, float]:
     """Print the tables; return the largest share of true claims called overstated, by kind."""
     most: dict[str, float] = {}
-    for name, sizes in (("pearson", SIZES), ("r2", (50, 200)), ("kendall", (10, 20, 50))):
-        reps = args.reps if name != "kendall" else args.reps // 2
+    for name, sizes in OF_PAIRS.items():
+        reps = args.reps if name not in OF_ORDER else args.reps // 2
         for spread in SPREADS:
             rows = [
                 (law, [of_pairs(name, law, spread, n, reps, args.seed) for n in sizes])
@@ -210,8 +214,9 @@ def tables(args: argparse.Namespace) -> dict[str, float]:
                 for n, one in zip(sizes, cells, strict=True):
                     kind = f"{name} from {n}" if name == "kendall" else name
                     most[kind] = max(most.get(kind, 0.0), np.nan_to_num(one.accuses))
-    for name, clusters in (("pearson", CLUSTERS), ("kendall", CLUSTERS[2:])):
-        reps = args.reps if name != "kendall" else args.reps // 2
+    for name in ("pearson", *OF_ORDER):
+        clusters = CLUSTERS if name not in OF_ORDER else CLUSTERS[2:]
+        reps = args.reps if name not in OF_ORDER else args.reps // 2
         rows = [
             (
                 f"sizes {spread}, {design}",

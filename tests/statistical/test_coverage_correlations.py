@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from errcomp.metrics.intervals.direct import correlation_bounds
 
@@ -48,6 +49,19 @@ def found(name, law, spread, n, seed=61):
     for _ in range(REPS):
         m = np.exp(spread * rng.standard_normal(n))
         one = correlation_bounds(name, m * np.exp(law(rng, n)), m, None, 0.95)
+        if not isinstance(one, str):
+            bounds.append(one)
+    return np.array(bounds)
+
+
+def found_in_clusters(name, spread, k, fewest, seed):
+    """Clusters of ``fewest`` to 20 pairs whose sizes and errors are alike."""
+    rng, bounds = np.random.default_rng([seed, k]), []
+    for _ in range(REPS):
+        code = np.repeat(np.arange(k), rng.integers(fewest, 21, size=k))
+        alike, own = rng.standard_normal(k)[code], rng.standard_normal(len(code))
+        m = np.exp(spread * (alike + own) / np.sqrt(2))
+        one = correlation_bounds(name, m * np.exp(in_clusters(rng, code)), m, code, 0.95)
         if not isinstance(one, str):
             bounds.append(one)
     return np.array(bounds)
@@ -101,15 +115,8 @@ def test_r2_covers_from_50_pairs_on():
 @pytest.mark.parametrize("k", [3, 6, 20])
 @pytest.mark.parametrize("spread", [0.5, 1.0])
 def test_pearson_covers_where_errors_and_sizes_are_shared(spread, k):
-    rng, bounds = np.random.default_rng([67, k]), []
-    for _ in range(REPS):
-        code = np.repeat(np.arange(k), rng.integers(3, 21, size=k))
-        alike, own = rng.standard_normal(k)[code], rng.standard_normal(len(code))
-        m = np.exp(spread * (alike + own) / np.sqrt(2))
-        one = correlation_bounds("pearson", m * np.exp(in_clusters(rng, code)), m, code, 0.95)
-        if not isinstance(one, str):
-            bounds.append(one)
-    low, high = np.array(bounds).T
+    bounds = found_in_clusters("pearson", spread, k, 3, 67)
+    low, high = bounds.T
     target = true("pearson", lambda rng, n: 0.4 * rng.standard_normal(n), spread)
     assert len(bounds) > 0.6 * REPS
     assert np.mean((low <= target) & (target <= high)) >= 0.94 - noise(0.94, len(bounds))
@@ -121,5 +128,48 @@ def test_width():
     """Bounds that can be used: medians of the interval at n = 20 and 100, errors of 30 %."""
     for n, lowest, highest in ((20, 0.30, 0.998), (100, 0.75, 0.985)):
         low, high = np.median(found("pearson", normal, 1.0, n), axis=0)
+        assert low > lowest
+        assert high < highest
+
+
+@cache
+def true_order(law, spread):
+    """Spearman's correlation of 400,000 pairs."""
+    rng = np.random.default_rng(1)
+    m = np.exp(spread * rng.standard_normal(400_000))
+    return stats.spearmanr(m * np.exp(law(rng, len(m))), m).statistic
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [20, 60])
+@pytest.mark.parametrize("law", [normal, laplace, mixture, bimodal])
+@pytest.mark.parametrize("spread", [0.5, 1.0, 2.0])
+def test_spearman_covers_and_seldom_accuses(spread, law, n):
+    bounds, target = found("spearman", law, spread, n), true_order(law, spread)
+    low, high = bounds.T
+    assert len(bounds) >= 0.7 * REPS
+    # One pair in ten has five times the error, and few samples show how often.
+    least = 0.90 if law is mixture else 0.94
+    assert np.mean((low <= target) & (target <= high)) >= least - noise(least, len(bounds))
+    assert np.mean(high < target) <= 0.05 + noise(0.05, len(bounds))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("k", [5, 8, 20])
+@pytest.mark.parametrize("spread", [0.5, 1.0])
+def test_spearman_covers_where_errors_and_sizes_are_shared(spread, k):
+    bounds = found_in_clusters("spearman", spread, k, 1, 68)
+    low, high = bounds.T
+    target = true_order(lambda rng, n: 0.4 * rng.standard_normal(n), spread)
+    assert len(bounds) > 0.9 * REPS
+    assert np.mean((low <= target) & (target <= high)) >= 0.94 - noise(0.94, len(bounds))
+    assert np.mean(high < target) <= 0.05 + noise(0.05, len(bounds))
+
+
+@pytest.mark.slow
+def test_the_width_of_spearmans():
+    """Medians of the interval, errors of 30 %."""
+    for n, lowest, highest in ((20, 0.65, 0.993), (100, 0.90, 0.976)):
+        low, high = np.median(found("spearman", normal, 1.0, n), axis=0)
         assert low > lowest
         assert high < highest

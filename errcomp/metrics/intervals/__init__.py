@@ -68,8 +68,8 @@ def estimate(
       an allowance for skewness (``"log-t"``);
     * shares: Wilson's interval; quantiles: order statistics;
     * a maximum: no interval, but a tolerance statement in ``method``;
-    * Pearson's correlation, Kendall's tau-b and R²: a jackknife of Fisher's z;
-    * Spearman's correlation and regret: none, because no tested interval covers well enough.
+    * correlations (Pearson's, Spearman's, Kendall's tau-b) and R²: a jackknife of Fisher's z;
+    * regret: none, because one choice is one value.
 
     With clusters the standard error is cluster-robust (two-way where two keys cross), and never
     below that of single pairs.

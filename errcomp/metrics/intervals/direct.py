@@ -16,6 +16,10 @@ The end towards 0 is :math:`\sqrt{(t_\nu s)^2 + u^2}` away. Here u is the decrea
 an unseen kind have `UNSEEN_ERROR` times the errors of the seen ones. At the level of the interval,
 up to :math:`1 - (1 - level)^{1/k}` of the population may be such pairs.
 
+Spearman's correlation of n pairs tends to be too low. Without ties,
+:math:`r + 3 (r - \tau) / (n - 2)` is unbiased, where τ is Kendall's (Daniels); the middle of its
+interval is therefore :math:`z + 3 (r - \tau) / ((n - 2)(1 - r^2))`.
+
 Rarer and larger errors are not allowed for: they make intervals too high, which never makes a true
 claim look overstated (docs/intervals.md says how often).
 """
@@ -30,6 +34,7 @@ from scipy import special
 
 from errcomp.errors import InputError
 from errcomp.metrics.intervals._smooth import add_up
+from errcomp.stats.significance import ranks
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -278,14 +283,14 @@ def _round_up(n: float) -> int:
 
 #: Fewest pairs, and fewest clusters if whole clusters are left out. R² needs more: a sample seldom
 #: has the largest measurements of the population, which determine the denominator.
-FEWEST_OF_ALL = {"pearson": (8, 3), "kendall": (10, 5), "r2": (50, 50)}
+FEWEST_OF_ALL = {"pearson": (8, 3), "kendall": (10, 5), "spearman": (20, 5), "r2": (50, 50)}
 #: No interval if z is less certain than this: 1 - r could be 150 times as large, or as small.
 WIDEST = 2.5
 #: Error of unseen pairs that is allowed for, as a multiple of that of seen pairs.
 UNSEEN_ERROR = 5.0
 
-#: Kendall's tau compares every pair with every other.
-_MOST_FOR_KENDALL = 20_000
+#: These compare every pair with every other; more pairs than this would take too long.
+_ALL_PAIRS = {"kendall": ("Kendall's tau", 20_000), "spearman": ("Spearman's correlation", 5_000)}
 _CHUNK = 512
 #: A correlation this close to 1 is exact up to rounding.
 _ROUNDING = 1e-12
@@ -304,7 +309,7 @@ def correlation_bounds(
 
     Parameters
     ----------
-    name : {"pearson", "kendall", "r2"}
+    name : {"pearson", "kendall", "spearman", "r2"}
     predicted, measured : ndarray, shape (n,)
         Checked pairs.
     cluster : ndarray of int, shape (n,), optional
@@ -317,6 +322,8 @@ def correlation_bounds(
 
     References
     ----------
+    Daniels (1950), "Rank correlation and population models", Journal of the Royal Statistical
+    Society B 12(2), 171-181.
     Efron and Tibshirani (1993), An Introduction to the Bootstrap, Chapman and Hall, chapter 11.
     Satterthwaite (1946), "An approximate distribution of estimates of variance components",
     Biometrics Bulletin 2(6), 110-114, doi:10.2307/3002019.
@@ -335,10 +342,11 @@ def correlation_bounds(
     units = n if cluster is None else int(cluster.max()) + 1
     if too_few := _too_few(name, n, None if cluster is None else units):
         return too_few
-    if name == "kendall" and n > _MOST_FOR_KENDALL:
+    label, most = _ALL_PAIRS.get(name, ("", n))
+    if n > most:
         return (
-            f"no interval: Kendall's tau compares all pairs with each other, and {n:,} pairs are "
-            "too many"
+            f"no interval: for {label} all pairs are compared with each other, and {n:,} pairs are "
+            f"too many (at most {most:,})"
         )
     word = "pair" if cluster is None else "cluster"
     unit = np.arange(n) if cluster is None else cluster
@@ -351,7 +359,8 @@ def correlation_bounds(
             f"no interval: one {word} determines the metric; in all other {word}s, predictions "
             "and measurements agree or do not vary"
         )
-    z = float(_transformed(name, np.asarray(whole)))
+    value = float(_transformed(name, np.asarray(whole)))
+    z = value + (_too_low(whole, predicted, measured) if name == "spearman" else 0.0)
     half = _half_width(_transformed(name, without), level)
     if half > WIDEST:
         return (
@@ -362,7 +371,7 @@ def correlation_bounds(
     below, above = math.hypot(half, loss), half
     if z < 0 and name != "r2":
         below, above = above, below
-    low, high = z - below, z + above
+    low, high = min(z - below, value), max(z + above, value)
     return _inverse(name, low), _inverse(name, high)
 
 
@@ -388,6 +397,13 @@ def _half_width(without: Floats, level: float) -> float:
     freedom = min(2 * k / max(kurtosis - 1, _ROUNDING), k - 1)
     t = float(special.stdtrit(freedom, (1 + level) / 2))
     return t * math.sqrt((k - 1) / k * squares)
+
+
+def _too_low(r: float, predicted: Floats, measured: Floats) -> float:
+    """Return by how much z of Spearman's correlation is expected to be below the population's."""
+    every = np.zeros(len(measured), dtype=np.int64)
+    tau, _ = _jackknife_kendall(predicted, measured, every, 1)
+    return 3 * (r - tau) / ((len(measured) - 2) * (1 - r * r))
 
 
 def _lost_to_unseen(name: str, z: float, units: int, level: float) -> float:
@@ -465,6 +481,27 @@ def _jackknife_kendall(
     return float(tau(*total)), rest
 
 
+def _jackknife_spearman(
+    predicted: Floats, measured: Floats, unit: Integers, units: int
+) -> tuple[float, Floats]:
+    """Without a unit, ranks are lower by the number of its pairs below; equal ones count half."""
+    whole = np.stack([ranks(predicted), ranks(measured)])
+    rest = np.empty(units)
+    for c in range(units):
+        own = unit == c
+        kept = whole[:, ~own]
+        for row, gone in zip(kept, np.sort(whole[:, own]), strict=True):
+            row -= (np.searchsorted(gone, row) + np.searchsorted(gone, row, side="right")) / 2
+        rest[c] = _of_ranks(kept)
+    return _of_ranks(whole), rest
+
+
+def _of_ranks(both: Floats) -> float:
+    x, y = both - (both.shape[1] + 1) / 2
+    squares = float(x @ x) * float(y @ y)
+    return float(x @ y) / math.sqrt(squares) if squares > 0 else math.nan
+
+
 def _left_out(
     figure: Callable[..., Floats], terms: tuple[Floats, ...], unit: Integers, units: int
 ) -> tuple[float, Floats]:
@@ -491,5 +528,6 @@ def _standardised(values: Floats) -> Floats:
 _JACKKNIFES = {
     "pearson": _jackknife_pearson,
     "kendall": _jackknife_kendall,
+    "spearman": _jackknife_spearman,
     "r2": _jackknife_r2,
 }

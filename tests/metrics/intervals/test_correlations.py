@@ -26,12 +26,20 @@ def z_of(name: str, p: np.ndarray, m: np.ndarray) -> float:
     return -math.log(1 - value) / 2 if name == "r2" else math.atanh(value)
 
 
+def middle(name: str, p: np.ndarray, m: np.ndarray) -> float:
+    """z, plus what Spearman's correlation of n pairs is too low by (Daniels, 1950)."""
+    if name != "spearman":
+        return z_of(name, p, m)
+    r, tau = stats.spearmanr(p, m).statistic, stats.kendalltau(p, m).statistic
+    return math.atanh(r) + 3 * (r - tau) / ((len(p) - 2) * (1 - r**2))
+
+
 def upper_by_hand(name: str, p: np.ndarray, m: np.ndarray, code: np.ndarray) -> float:
     """z + t s, each unit left out by computing the figure anew."""
     z = np.array([z_of(name, p[code != c], m[code != c]) for c in np.unique(code)])
     k, d = len(z), z - z.mean()
     df = min(2 * k / (k * (d**4).sum() / (d**2).sum() ** 2 - 1), k - 1)
-    return z_of(name, p, m) + stats.t.ppf(0.975, df) * np.sqrt((k - 1) / k * (d**2).sum())
+    return middle(name, p, m) + stats.t.ppf(0.975, df) * np.sqrt((k - 1) / k * (d**2).sum())
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -46,17 +54,33 @@ def test_the_upper_end_is_the_jackknife_done_by_hand(name: str, clusters: int | 
     assert found[1] == pytest.approx(expected, rel=1e-9)
 
 
-def test_ties_are_counted_as_tau_b_counts_them() -> None:
+@pytest.mark.parametrize("name", ["kendall", "spearman"])
+def test_ties_are_counted_as_the_metric_counts_them(name: str) -> None:
     p, m = (np.round(4 * x) + 1 for x in sample(30))
     code = np.arange(30) % 10
-    found = correlation_bounds("kendall", p, m, code, 0.95)
-    assert found[1] == pytest.approx(math.tanh(upper_by_hand("kendall", p, m, code)), rel=1e-9)
+    found = correlation_bounds(name, p, m, code, 0.95)
+    assert found[1] == pytest.approx(math.tanh(upper_by_hand(name, p, m, code)), rel=1e-9)
 
 
-def test_the_lower_end_allows_for_pairs_that_none_of_these_is_like() -> None:
+def test_spearman_of_a_sample_is_too_low_by_what_its_interval_adds() -> None:
+    # Of 3,000 samples of 8 pairs: the mean correlation, and the mean of the corrected one.
+    rng, found = np.random.default_rng(5), []
+    for _ in range(3_000):
+        m = np.exp(rng.standard_normal(8))
+        p = m * np.exp(0.3 * rng.standard_normal(8))
+        r, tau = stats.spearmanr(p, m).statistic, stats.kendalltau(p, m).statistic
+        found.append((r, r + 3 * (r - tau) / (8 - 2)))
+    mean, error = np.mean(found, axis=0), np.std(found, axis=0) / math.sqrt(3_000)
+    truth = 6 / math.pi * math.asin(0.5 / math.sqrt(1.09))  # of the normal law of ln p and ln m
+    assert mean[0] < truth - 5 * error[0]
+    assert mean[1] == pytest.approx(truth, abs=3 * error[1])
+
+
+@pytest.mark.parametrize("name", ["pearson", "spearman"])
+def test_the_lower_end_allows_for_pairs_that_none_of_these_is_like(name: str) -> None:
     p, m = sample(60, seed=5)
-    low, high = correlation_bounds("pearson", p, m, None, 0.95)
-    z = z_of("pearson", p, m)
+    low, high = correlation_bounds(name, p, m, None, 0.95)
+    z = middle(name, p, m)
     unseen = 1 - 0.05 ** (1 / 60)
     lost = z - math.atanh(1 / math.sqrt(1 + (1 + 24 * unseen) * (1 / math.tanh(z) ** 2 - 1)))
     assert z - math.atanh(low) == pytest.approx(math.hypot(math.atanh(high) - z, lost), rel=1e-9)
@@ -71,7 +95,7 @@ def test_units_and_order_do_not_matter(name: str, factor: float) -> None:
     assert found == pytest.approx(correlation_bounds(name, p, m, None, 0.95), rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ["pearson", "kendall"])
+@pytest.mark.parametrize("name", ["pearson", "kendall", "spearman"])
 def test_the_other_direction_is_the_mirror_image(name: str) -> None:
     p, m = sample()
     low, high = correlation_bounds(name, p, m, None, 0.95)
@@ -95,8 +119,11 @@ def test_a_higher_level_is_wider(name: str) -> None:
         ("pearson", 40, 1, "no interval from 1 cluster: at least 3 are needed"),
         ("pearson", 6, 3, "no interval from 6 pairs: at least 8 are needed"),
         ("kendall", 40, 4, "no interval from 4 clusters: at least 5 are needed"),
+        ("spearman", 19, None, "no interval from 19 pairs: at least 20 are needed"),
+        ("spearman", 40, 4, "no interval from 4 clusters: at least 5 are needed"),
         ("r2", 49, None, "no interval from 49 pairs: at least 50 are needed"),
-        ("kendall", 20_001, None, "20,001 pairs are too many"),
+        ("kendall", 20_001, None, "20,001 pairs are too many (at most 20,000)"),
+        ("spearman", 5_001, None, "for Spearman's correlation all pairs are compared"),
     ],
 )
 def test_too_few_or_too_many(name: str, pairs: int, clusters: int | None, reason: str) -> None:
@@ -114,6 +141,18 @@ def test_what_one_pair_decides_has_no_interval() -> None:
     m = np.ones(20)
     m[7] = 2.0
     assert "one pair determines the metric" in str(correlation_bounds("pearson", p, m, None, 0.95))
+
+
+def test_the_estimate_is_never_outside() -> None:
+    # Ranks that agree but for one swap: the middle is far above the correlation of the sample.
+    m = np.arange(1.0, 24.0)
+    p = m.copy()
+    p[[3, 4, 10, 11]] = m[[4, 3, 11, 10]]
+    low, high = correlation_bounds("spearman", p, m, np.arange(23) // 4, 0.01)
+    assert low == pytest.approx(stats.spearmanr(p, m).statistic, rel=1e-12)
+    assert low < high
+    opposite = correlation_bounds("spearman", -p, m, np.arange(23) // 4, 0.01)
+    assert opposite == pytest.approx((-high, -low), rel=1e-12)
 
 
 @pytest.mark.parametrize("name", NAMES)

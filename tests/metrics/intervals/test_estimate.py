@@ -13,7 +13,7 @@ from errcomp.metrics import FIGURES, figure
 from errcomp.metrics.intervals import METHODS, estimate
 from errcomp.metrics.intervals._smooth import SMOOTH
 
-WITHOUT = ("max_ape", "spearman", "top_1_regret")
+WITHOUT = ("max_ape", "top_1_regret")
 
 
 def pairs(n, sigma=0.3, seed=1):
