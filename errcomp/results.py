@@ -426,14 +426,15 @@ class FlatEstimate(Part):
         The field of the result.
     level : float
         Nominal coverage of its interval.
-    method : str
-        The key that holds its method.
+    method, n : str
+        The keys that hold its method and its number of cases.
     """
 
     name: str
     figure: str
     level: float
     method: str = "method"
+    n: str = "n"
 
     def write(self, row: Any) -> Mapping[str, Any]:
         """Return the estimate's keys and values."""
@@ -443,7 +444,7 @@ class FlatEstimate(Part):
     def read(self, field: Field) -> Mapping[str, Any]:
         """Return the estimate."""
         method = shape_of(str).read(field.at(self.method))
-        known = {"level": self.level, "method": method, "n": field.at("n").value}
+        known = {"level": self.level, "method": method, "n": field.at(self.n).value}
         return {self.name: Estimate.from_row(field, self.figure, **known)}
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:

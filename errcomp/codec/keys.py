@@ -263,10 +263,12 @@ class IfKnown(Part):
 class GroupKeys(Part):
     """The values of the grouping keys, which are written among the keys of a row.
 
-    The key ``by`` of the document lists their names. A row for all groups together has none.
+    A key of the document, by default ``by``, lists their names. A row for all groups together has
+    none.
     """
 
     name: str = "key"
+    names: str = "by"
 
     def write(self, result: Any) -> Mapping[str, Any]:
         """Return each key with its value."""
@@ -275,7 +277,7 @@ class GroupKeys(Part):
     def read(self, field: Field) -> Mapping[str, Any]:
         """Return the values of the keys that this row has."""
         values = {}
-        for key in field.document["by"]:
+        for key in field.document[self.names]:
             if field.has(key):
                 values[key] = field.value[key]
                 if isinstance(values[key], Mapping | list | tuple):

@@ -14,7 +14,7 @@ from errcomp.readers.rows import is_output
 if TYPE_CHECKING:
     from errcomp.readers.core.output import Output
     from errcomp.readers.delimited import Decimals
-    from errcomp.tables import Missing, Table, Zeros
+    from errcomp.tables import Gaps, Table, Zeros
 
 __all__ = ["is_output", "read"]
 
@@ -25,7 +25,7 @@ def read(
     columns: Mapping[str, str] | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
-    missing: Missing = "raise",
+    missing: Gaps = "raise",
     decimal: Decimals = ".",
 ) -> Output:
     r"""Read a table of pairs, or the output of a tool or profiler.

@@ -23,7 +23,7 @@ from errcomp.readers.core.content import (
 from errcomp.readers.core.source import files_readable
 from errcomp.readers.delimited import DECIMALS, Decimals, csv_frame
 from errcomp.system.limits import current, how_to_raise
-from errcomp.tables import Missing, Pairs, Zeros
+from errcomp.tables import Gaps, Pairs, Zeros
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -58,7 +58,7 @@ def read_pairs(
     columns: Mapping[str, str] | None = None,
     unit: str | None = None,
     zeros: Zeros = "raise",
-    missing: Missing = "raise",
+    missing: Gaps = "raise",
     format: Format | None = None,  # noqa: A002 - as in other readers
     decimal: Decimals = ".",
 ) -> Pairs:
@@ -83,8 +83,8 @@ def read_pairs(
         Unit of both, e.g. ``"ms"``; a column ``unit`` must agree.
     zeros : {"raise", "exclude"}
         What to do with measurements that are not positive.
-    missing : {"raise", "exclude"}
-        What to do with rows without a prediction or a measurement.
+    missing : {"raise", "exclude", "keep"}
+        What to do with rows without a prediction or a measurement; "keep": see `Pairs`.
     format : {"csv", "excel", "parquet", "jsonl", "json"}, optional
         Default: recognised by content.
     decimal : {".", ","}

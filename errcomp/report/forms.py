@@ -31,6 +31,7 @@ __all__ = [
     "p_value",
     "percent",
     "printed",
+    "probability",
     "share",
     "significant",
     "text",
@@ -89,6 +90,15 @@ def _percent(value: float | None) -> Cell:
 
 def _share(value: float | None) -> Cell:
     return Cell(_NONE) if value is None else figure(Written(f"{100 * value:.0f}", " %"), value)
+
+
+def _probability(value: float | None) -> Cell:
+    """Write a probability in whole per cent; none is written as 0 or 100 %."""
+    if value is None:
+        return Cell(_NONE)
+    if value < 0.005 or value >= 0.995:
+        return Cell("< 1 %" if value < 0.5 else "> 99 %", float(value))
+    return _share(value)
 
 
 def _change(value: float | None) -> Cell:
@@ -246,6 +256,8 @@ number = significant(4)
 percent = Form(_percent, right=True)
 #: A fraction, in whole per cent.
 share = Form(_share, right=True)
+#: A probability, in whole per cent.
+probability = Form(_probability, right=True)
 #: A change: a signed fraction, in per cent.
 change = Form(_change, right=True)
 #: A fraction, in per cent; values that are not finite are shown as missing.

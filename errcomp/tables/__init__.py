@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from errcomp.tables.columns import Gaps as Gaps
     from errcomp.tables.columns import Missing as Missing
     from errcomp.tables.columns import Zeros as Zeros
     from errcomp.tables.memory.history import History as History
@@ -30,6 +31,7 @@ _HOMES = {
     "RunTotals": "memory.kernels",
     "Runs": "memory.runs",
     "Table": "table",
+    "Gaps": "columns",
     "Missing": "columns",
     "Zeros": "columns",
     "as_pairs": "memory.pairs",

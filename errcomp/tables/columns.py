@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 Zeros = Literal["raise", "exclude"]
 #: Rows without a prediction or a measurement: raise an error, or leave them out and count them.
 Missing = Literal["raise", "exclude"]
+#: As before; "keep": keep rows without a measurement, which is then NaN, for comparisons.
+Gaps = Literal["raise", "exclude", "keep"]
 
 #: Remedy for measurements that are not positive.
 NOT_POSITIVE_REMEDY = (
@@ -260,16 +262,17 @@ def two_numbers(
     """Return predictions, measurements, and the rows in use where one of the two is missing.
 
     With ``missing="exclude"``, a number is missing where it is null, NaN, empty or a word such as
-    "n/a"; otherwise such a row is an error.
+    "n/a"; otherwise such a row is an error. With "keep" only the predictions must be there.
     """
-    check_choice("missing", missing)
-    exclude = missing == "exclude"
+    check_choice("missing", missing, "keep")
+    exclude = missing != "raise"
     words = MISSING_WORDS if exclude else frozenset[str]()
     p, m = (
         numeric(frame, name, used, origin, blank=exclude, words=words, also=_EXCLUDE_MISSING)
         for name in ("predicted", "measured")
     )
-    absent = used & (np.isnan(p) | np.isnan(m)) if exclude else np.zeros(len(p), dtype=bool)
+    lacking = np.isnan(p) | (np.isnan(m) & (missing == "exclude"))
+    absent = used & lacking if exclude else np.zeros(len(p), dtype=bool)
     return p, m, absent
 
 
@@ -418,9 +421,9 @@ def as_float(name: str, values: ArrayLike) -> NDArray[np.float64]:
     return array
 
 
-def check_choice(name: str, value: str) -> None:
+def check_choice(name: str, value: str, *others: str) -> None:
     """Raise unless the value is a known treatment of rows that cannot be used."""
-    if value not in ("raise", "exclude"):
+    if value not in ("raise", "exclude", *others):
         raise InputError(f'{name} must be "raise" or "exclude", got {value!r}')
 
 

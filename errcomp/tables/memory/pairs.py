@@ -10,7 +10,7 @@ import numpy as np
 from errcomp.errors import InputError
 from errcomp.results import Dropped
 from errcomp.tables.columns import (
-    Missing,
+    Gaps,
     MissingColumnsError,
     Origin,
     Zeros,
@@ -29,6 +29,7 @@ from errcomp.tables.frames import holds_numbers, key_columns, to_eager
 from errcomp.tables.table import Table
 
 if TYPE_CHECKING:
+    import narwhals as nw
     from numpy.typing import ArrayLike, NDArray
 
 
@@ -54,6 +55,7 @@ NOT_KEYS = ("predicted", "measured", "status", "unit")
 FAILED = "the prediction failed (status)"
 NOT_POSITIVE = "measured is not positive"
 MISSING = "predicted or measured is missing"
+_FINITE = ("predicted must be finite", "Fix the prediction, or remove the row.")
 
 
 def as_pairs(
@@ -99,6 +101,12 @@ zeros="exclude" (--zeros exclude; the result gives their number), or fix the mea
     return p, m
 
 
+def _without_measurements(frame: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    import narwhals as nw
+
+    return frame.with_columns(measured=nw.lit(None, dtype=nw.Float64()))
+
+
 class Pairs(Table):
     """Pairs: each row is a predicted quantity and its measurement, with keys to group by.
 
@@ -116,9 +124,11 @@ class Pairs(Table):
         Name of the table in messages, e.g. the file.
     zeros : {"raise", "exclude"}
         What to do with measurements that are not positive.
-    missing : {"raise", "exclude"}
+    missing : {"raise", "exclude", "keep"}
         What to do with rows without a prediction or a measurement: null, NaN, or in text an empty
-        field, NA, N/A, NaN, null, none or a dash.
+        field, NA, N/A, NaN, null, none or a dash. "keep": rows without a measurement stay, with
+        NaN, as choices for `errcomp.compare`; metrics refuse them. The table may then lack the
+        column ``measured``.
     subject : str, optional
         The tool to audit if the table holds several.
     line_offset : int, optional
@@ -149,7 +159,7 @@ class Pairs(Table):
         unit: str | None = None,
         source: str = "",
         zeros: Zeros = "raise",
-        missing: Missing = "raise",
+        missing: Gaps = "raise",
         subject: str | None = None,
         line_offset: int | None = None,
     ) -> None:
@@ -159,6 +169,8 @@ class Pairs(Table):
             from errcomp.tables.guessing import with_guess
 
             columns = with_guess(columns, holds_numbers(frame), source)
+        if missing == "keep" and "measured" not in {*frame.columns, *columns}:
+            frame = _without_measurements(frame)
         try:
             frame = rename(frame, columns, source, options=OPTIONS)
         except MissingColumnsError as error:
@@ -173,8 +185,12 @@ class Pairs(Table):
         ok = status_ok(frame)
         p, m, absent = two_numbers(frame, ok, origin, missing)
         given = ok & ~absent
+        known = given & ~np.isnan(m) if missing == "keep" else given
         positive = np.ones(len(frame), dtype=bool)
-        positive[given] = check_values(p[given], m[given], zeros=zeros, origin=origin.of(given))
+        positive[known] = check_values(p[known], m[known], zeros=zeros, origin=origin.of(known))
+        only = given & ~known
+        if np.isinf(p[only]).any():
+            origin.of(only).refuse(np.isinf(p[only]), p[only], *_FINITE)
         keep = given & positive
         self.dropped: tuple[Dropped, ...] = (
             *dropped_rows(FAILED, origin.rows[~ok]),
