@@ -1,4 +1,4 @@
-"""The numerics of the checks, on arrays: moments and sums of groups, small tests, fitted lines."""
+"""The numerics of the checks: moments and sums of groups, small tests, lines, order of devices."""
 
 from __future__ import annotations
 
@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from errcomp.errors import InputError
 from errcomp.stats.significance import benjamini_hochberg
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from errcomp.caveats._case import Case
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -327,3 +330,65 @@ def _weighted_median(values: Floats, weights: Floats) -> float:
     order = np.argsort(values)
     total = np.cumsum(weights[order])
     return float(values[order][np.searchsorted(total, total[-1] / 2)])
+
+
+class Right:
+    """Comparisons of devices: how many are right."""
+
+    def __init__(self, ahead: Floats, truly: Floats, one: Ints, two: Ints) -> None:
+        from errcomp.stats.comparisons import share_of_comparisons
+
+        right = np.where(ahead == 0, 0.5, (ahead > 0) == (truly > 0))
+        self.n, self.share = len(right), float(right.mean())
+        self.devices = len(set(one.tolist()) | set(two.tolist()))
+        tied = np.flatnonzero(right == 0.5)
+        right[tied[::2]], right[tied[1::2]] = 1, 0
+        self.found = share_of_comparisons(right > 0, one, two)
+
+    @property
+    def words(self) -> str:
+        """The share with its interval, and the number of comparisons."""
+        ends = ""
+        if self.found is not None:
+            ends = f" [{100 * self.found.low:.0f}, {100 * self.found.high:.0f}]"
+        return f"{100 * self.share:.0f} %{ends} of {self.n:,} comparisons"
+
+    def evidence(self, case: Case) -> dict[str, object]:
+        """Return the numbers behind a caveat."""
+        found = self.found
+        return {
+            "mape": case.mape,
+            "share_right": self.share,
+            "low": None if found is None else found.low,
+            "high": None if found is None else found.high,
+            "comparisons": self.n,
+            "devices": self.devices,
+        }
+
+
+def order_of_devices(case: Case, key: str, fewest: int) -> Right | None:
+    """Compare the devices of these pairs; None where fewer than `fewest` comparisons are possible.
+
+    Parameters
+    ----------
+    case : Case
+    key : str
+        Column of the device.
+    fewest : int
+    """
+    # Imported here: few tables have enough devices to be compared.
+    from errcomp.tables.choices import choices_of
+
+    try:
+        choices = choices_of(case.pairs, between=key)
+    except InputError:
+        return None  # one device, or no two that ran the same configuration
+    rows = choices.rows
+    first, second = choices.pairs(np.ones(len(rows), dtype=bool))
+    truly = rows.y[second] - rows.y[first]
+    used = truly != 0
+    if used.sum() < fewest:
+        return None
+    ahead = (rows.x[second] - rows.x[first])[used]
+    owner = rows.alternative
+    return Right(ahead, truly[used], owner[first][used], owner[second][used])

@@ -11,11 +11,12 @@ from scipy import special
 
 from errcomp.caveats._case import MATERIAL, NOTHING, Finding, percent, plural, signed
 from errcomp.caveats._registry import caveat
-from errcomp.caveats._statistics import Moments, simulated_p
-from errcomp.results import Caveat
+from errcomp.caveats._statistics import Moments, Right, order_of_devices, simulated_p
+from errcomp.results import Caveat, format_fraction
 from errcomp.stats.significance import holm, rank_sum_p, signed_rank_p, student_ppf, student_sf
-from errcomp.tables.columns import with_roles
+from errcomp.tables.columns import role_of, with_roles
 from errcomp.tables.configurations import VARIANT_KEYS
+from errcomp.tables.units import kind_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,6 +36,15 @@ _ROUNDING = 1e-12
 #: Times on several devices are alternatives, not terms of a sum.
 NOT_ADDED = ("device",)
 GROUP_KEYS = ("device", "model", "mode", "kernel_class")
+#: Fewest comparisons of two devices, and most pairs: of more, they would take longer than an audit.
+FEWEST_COMPARED, MOST_COMPARED = 20, 20_000
+#: An order holds from this share of right comparisons, with a MAPE of at least; it fails up to this
+#: share, with a MAPE of at most.
+HOLDS, LARGE, FAILS, SMALL = 0.95, 0.05, 0.8, 0.1
+_ORDER = (
+    "Compares every two devices that ran the same configuration (at least 20 comparisons): was the "
+    "one with the shorter predicted time the faster? "
+)
 
 
 @caveat(
@@ -470,3 +480,65 @@ def _by_chance(groups: _Groups) -> float:
 def _name(case: Case, groups: _Groups, group: np.intp) -> str:
     row = int(np.flatnonzero(groups.codes == group)[0])
     return " ".join(str(case.pairs.column(key)[row]) for key in groups.keys)
+
+
+@caveat(
+    "order-holds",
+    "The errors are large, but the order of the devices is right",
+    scope="pairs",
+    order=262,
+    why=_ORDER + "Fires when this is so in at least 95 % and the MAPE is at least 5 %: errors of "
+    "devices that have the same sign cancel in a comparison, and devices may differ more than the "
+    "errors. No significance test is involved; the interval is in brackets.",
+    remedy="To choose a device, quote the share of right comparisons (errcomp compare), not the "
+    "MAPE.",
+    needs_pairs=True,
+)
+def order_holds(case: Case) -> Finding | None:
+    """Find pairs whose errors are large and whose order of devices is right."""
+    right = _right(case)
+    if right is None or case.mape < LARGE or right.share < HOLDS:
+        return None
+    message = (
+        f"The MAPE is {format_fraction(case.mape)}, but of two devices the faster one is predicted "
+        f"correctly in {right.words}."
+    )
+    return Finding(Caveat("order-holds", message, right.evidence(case)))
+
+
+@caveat(
+    "order-fails",
+    "The errors are small, but the order of the devices is often wrong",
+    scope="pairs",
+    order=115,
+    why=_ORDER + "Fires when this is so in at most 80 %, although the MAPE is at most 10 %: the "
+    "devices differ less than the errors. No significance test is involved; the interval is in "
+    "brackets.",
+    remedy="Do not choose a device by these predictions unless they differ by more than errcomp "
+    "compare --evaluate says is needed.",
+    needs_pairs=True,
+)
+def order_fails(case: Case) -> Finding | None:
+    """Find pairs whose errors are small and whose order of devices is often wrong."""
+    right = _right(case)
+    if right is None or case.mape > SMALL or right.share > FAILS:
+        return None
+    message = (
+        f"The MAPE is {format_fraction(case.mape)}, but of two devices the faster one is predicted "
+        f"correctly only in {right.words}."
+    )
+    return Finding(Caveat("order-fails", message, right.evidence(case)))
+
+
+def _right(case: Case) -> Right | None:
+    """Compare every two devices; None where too few can be compared, or these are not times."""
+    pairs = case.pairs
+    key = role_of("device", pairs.keys)
+    times = pairs.unit in (None, "cycles") or kind_of(pairs.unit) == "time"
+    if key is None or not times or pairs.n > MOST_COMPARED:
+        return None
+    counts = np.sort(np.bincount(pairs.codes(key)))
+    # Two devices have at most as many configurations in common as the rarer one has rows.
+    if counts @ np.arange(len(counts))[::-1] < FEWEST_COMPARED:
+        return None
+    return order_of_devices(case, key, FEWEST_COMPARED)

@@ -125,6 +125,8 @@ def test_every_code_of_the_issue_exists() -> None:
         "level-mismatch",
         "metric-mismatch",
         "one-sided",
+        "order-fails",
+        "order-holds",
         "other-base",
         "p99-few-samples",
         "pooled-variants",

@@ -55,7 +55,7 @@ def test_three_pairs_are_few(table: Pairs) -> None:
 def test_what_all_146_pairs_hide(table: Pairs) -> None:
     caveats = found(table.of_tool("neusight"), by=("device", "mode"))
     # The largest error is 6.5 times the mean: no more than Laplace errors reach in 146 pairs.
-    assert list(caveats) == ["clustered", "one-sided"]
+    assert list(caveats) == ["clustered", "one-sided", "order-holds"]
     assert caveats["one-sided"].message.startswith("104 of 146 predictions are too high")
 
 
