@@ -65,7 +65,7 @@ class SamplingAlgebra(Algebra[Floats]):
         self._index = index
         self.draws = source.draws
         self.observed: dict[str, NDArray[Any]] = {}
-        self._leaves: dict[str, Floats] = {}
+        self._leaves: dict[int, Floats] = {}
 
     def _at(self, names: Iterable[str]) -> Integers:
         try:
@@ -77,6 +77,30 @@ class SamplingAlgebra(Algebra[Floats]):
                 f"{describe_names(list(self._index), wanted=name)}. Rename the node, or add the "
                 "term to the table."
             ) from None
+
+    def renamed(self, names: Mapping[str, str]) -> SamplingAlgebra:
+        """Return an algebra with the same draws, in which terms have further names.
+
+        Parameters
+        ----------
+        names : mapping of str to str
+            From the new name to that of a term.
+
+        Examples
+        --------
+        >>> one = np.ones(1)
+        >>> name, count = np.array(["run/gemm"]), np.ones(1, dtype=int)
+        >>> terms = Terms(name, name, one, count, bias=0 * one, spread=0 * one)
+        >>> def evaluate(algebra):
+        ...     return algebra.renamed({"gemm": "run/gemm"}).leaf("gemm")
+        >>> simulate(terms, evaluate, draws=512).mean
+        1.0
+        """
+        # The survey of a graph sees all terms, a chunk only those that the graph uses.
+        own = {new: self._index[old] for new, old in names.items() if old in self._index}
+        algebra = SamplingAlgebra(self._source, {**self._index, **own})
+        algebra._leaves = self._leaves
+        return algebra
 
     def block(self, names: Sequence[str]) -> Floats:
         """Return one instance of each of these terms, shape (len(names), draws).
@@ -93,9 +117,10 @@ class SamplingAlgebra(Algebra[Floats]):
         return self._source.block(self._at(names))
 
     def leaf(self, name: str) -> Floats:
-        if name not in self._leaves:
-            self._leaves[name] = self._source.block(self._at([name]))[0]
-        return self._leaves[name]
+        (at,) = self._at([name]).tolist()
+        if at not in self._leaves:
+            self._leaves[at] = self._source.block(np.array([at]))[0]
+        return self._leaves[at]
 
     def repeated(self, name: str, count: int) -> Floats:
         """Return the sum of ``count`` instances of one term, each with its own part of the error.
