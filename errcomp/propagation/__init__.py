@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from errcomp.propagation.errors.reference_chain import Chain as Chain
     from errcomp.propagation.errors.reference_chain import Step as Step
     from errcomp.propagation.montecarlo import simulate as simulate
+    from errcomp.propagation.montecarlo.together import draw_runs as draw_runs
     from errcomp.propagation.outcome import Band as Band
     from errcomp.propagation.outcome import Outcome as Outcome
     from errcomp.propagation.outcome import Propagation as Propagation
@@ -48,6 +49,7 @@ _HOMES = {
     "Terms": "terms",
     "Validation": "validation",
     "correlation": "errors.components",
+    "draw_runs": "montecarlo.together",
     "fit_errors": "errors.fitting",
     "given_errors": "errors",
     "nearest_correlation": "psd",

@@ -1,0 +1,1 @@
+"""Bands of a fitted model inside other tools."""
