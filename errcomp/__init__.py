@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from errcomp import caveats as caveats
     from errcomp import claims as claims
     from errcomp import datasets as datasets
+    from errcomp import decisions as decisions
     from errcomp import documents as documents
     from errcomp import drivers as drivers
     from errcomp import errors as errors
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
     from errcomp.claims.replicate import replicate_survey as replicate_survey
     from errcomp.claims.search import search_claim as search_claim
     from errcomp.datasets import load as load
+    from errcomp.decisions import compare as compare
     from errcomp.documents import read_result as read_result
     from errcomp.drivers import error_drivers as error_drivers
     from errcomp.halflife.fitting import half_life as half_life
     from errcomp.propagation.propagating import propagate as propagate
+    from errcomp.propagation.wrapping import wrap as wrap
     from errcomp.readers import read as read
     from errcomp.results import Caveat as Caveat
     from errcomp.results import Estimate as Estimate
@@ -57,6 +60,7 @@ _HOMES = {
     "Pairs": "errcomp.tables",
     "Runs": "errcomp.tables",
     "audit": "errcomp.claims.auditing",
+    "compare": "errcomp.decisions",
     "error_drivers": "errcomp.drivers",
     "half_life": "errcomp.halflife.fitting",
     "limits": "errcomp.system.limits",
@@ -68,10 +72,21 @@ _HOMES = {
     "scan": "errcomp.tables.engine.scanning",
     "search_claim": "errcomp.claims.search",
     "summarize": "errcomp.summary",
+    "wrap": "errcomp.propagation.wrapping",
 }
 _MODULES = (
-    *("calibration", "caveats", "claims", "datasets", "documents", "drivers", "errors", "halflife"),
-    *("metrics", "propagation", "readers", "report", "results", "summary", "tables"),
+    *("calibration", "caveats", "claims", "datasets", "decisions", "documents", "drivers"),
+    *(
+        "errors",
+        "halflife",
+        "metrics",
+        "propagation",
+        "readers",
+        "report",
+        "results",
+        "summary",
+        "tables",
+    ),
 )
 
 __all__ = [*_HOMES, *_MODULES, "__version__"]

@@ -20,11 +20,13 @@ ROOMS = (
     *("errors", "system", "codec", "results", "stats"),
     *("tables", "metrics", "readers", "datasets", "report"),
     *("caveats", "summary"),
-    *("claims", "propagation", "calibration", "planning", "halflife", "drivers"),
+    *("claims", "propagation", "calibration", "planning", "decisions", "halflife", "drivers"),
     *("documents", "_moved", "", "cli", "pytest_plugin", "__main__"),
 )
 #: Packages for different questions: they meet in the rooms below them.
-QUESTIONS = ("claims", "propagation", "calibration", "planning", "halflife", "drivers")
+QUESTIONS = (
+    *("claims", "propagation", "calibration", "planning", "decisions", "halflife", "drivers"),
+)
 #: Entries of a folder, and of the package itself and the list of commands.
 MOST_ENTRIES, MOST_ROOMS = 16, 24
 

@@ -305,7 +305,9 @@ def load_table(args: argparse.Namespace) -> Pairs:
     if args.table not in datasets.names():
         raise no_such_table(args.table, "table", datasets.names())
     how = ("unit", "zeros", "missing", "decimal")
-    if columns or any(getattr(args, name, None) not in (None, "raise", ".") for name in how):
+    if columns or any(
+        getattr(args, name, None) not in (None, "raise", "keep", ".") for name in how
+    ):
         raise InputError(
             f"{args.table} is a built-in table: its columns and unit are known, and all its rows "
             "have values. Leave out --predicted, --measured, --column, --unit, --zeros, --missing "

@@ -210,7 +210,7 @@ def add_check_arguments(
     fail_on: Sequence[str] = (),
     meaning: str = "",
     title: str = "as a check in CI",
-) -> None:
+) -> argparse._ArgumentGroup:
     """Add --junit and --markdown, and --fail-on where failures can be chosen.
 
     Parameters
@@ -240,6 +240,7 @@ def add_check_arguments(
         help='also write a summary in Markdown, e.g. to "$GITHUB_STEP_SUMMARY"; an existing FILE '
         "is replaced",
     )
+    return group
 
 
 def is_check(args: argparse.Namespace) -> bool:

@@ -20,6 +20,7 @@ METRICS = "Metrics"
 UNCERTAINTY = "Uncertainty"
 RUNS = "From kernels to runs"
 BANDS = "Bands"
+CHOICES = "Choices"
 TIME = "Time"
 #: Pages of the documentation that terms link to.
 AUDIT = "tutorials/audit-a-claim.md"
@@ -32,6 +33,7 @@ INTERVALS = "intervals.md"
 PROPAGATION = "propagation.md"
 CALIBRATION = "calibration.md"
 HALF_LIFE = "half-life.md"
+DECISIONS = "decisions.md"
 
 
 class Term(NamedTuple):
@@ -461,6 +463,43 @@ _CONCEPTS = (
         BANDS,
         f"{CALIBRATION}#evaluate",
         r"\bmost confident\b",
+    ),
+    Term(
+        "Comparison",
+        "Two alternatives under equal conditions, such as two devices that run the same model.",
+        CHOICES,
+        DECISIONS,
+    ),
+    Term(
+        "P faster",
+        "Probability that the first of two alternatives is the faster, given their predictions and "
+        "the errors of the predictor elsewhere.",
+        CHOICES,
+        f"{DECISIONS}#probabilities",
+        r"\bp faster\b",
+    ),
+    Term(
+        "P best",
+        "Probability that no other alternative is faster.",
+        CHOICES,
+        f"{DECISIONS}#choosing-what-nobody-measured",
+        r"\bp best\b",
+    ),
+    Term(
+        "Expected regret",
+        "Time that a choice is expected to lose: time of the chosen alternative over that of the "
+        "best, minus 1, averaged over what is possible.",
+        CHOICES,
+        f"{DECISIONS}#choosing-what-nobody-measured",
+        r"\bexpected regret\b",
+    ),
+    Term(
+        "Called",
+        "A comparison whose probability is at least the level, by default 90 %; the others are too "
+        "close to call.",
+        CHOICES,
+        f"{DECISIONS}#probabilities",
+        r"\bcalled:|\btoo close to call\b",
     ),
     Term(
         "Half-life",

@@ -76,6 +76,20 @@ def _levels() -> str:
     return "\n".join(lines) + "\n"
 
 
+def _choices(measured: int) -> str:
+    """Five devices and six networks; on some devices nothing was measured."""
+    rng = np.random.default_rng(2)
+    lines = ["device,model,batch,predicted,measured"]
+    for device in range(5):
+        for model in range(3):
+            for batch in (1, 8):
+                time = (1 + 0.2 * device) * (1 + model) * batch
+                error = np.exp(rng.normal(0, 0.1))
+                known = f"{time * error:.5f}" if device < measured else ""
+                lines.append(f"D{device},m{model},{batch},{time},{known}")
+    return "\n".join(lines) + "\n"
+
+
 _COMMANDS: dict[str, tuple[str, ...]] = {
     "audit": ("audit", "neusight"),
     "audit of two tools": ("audit", "tools.csv", "--by", "mode"),
@@ -103,6 +117,10 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "half-lives": ("halflife", "fit", "history.csv", "--error", "10%"),
     "half-lives by group": ("halflife", "fit", "history.csv", "--by", "op", "--error", "10%"),
     "half-life-forecast": ("halflife", "forecast", "history.csv", "--by", "op", "--error", "10%"),
+    "comparison": ("compare", "choices.csv", "--between", "device"),
+    "comparison of measured rows": ("compare", "measured.csv", "--between", "device"),
+    "decisions": ("compare", "measured.csv", "--between", "device", "--evaluate"),
+    "decision-kinds": ("compare", "measured.csv", "--evaluate"),
     "search": ("claims", "search", "pairs.csv", "--figure", "7.0%"),
     "metrics": ("metrics", "pairs.csv", "--by", "device", "--figures", "mape,pearson,max_ape"),
     "metrics of two tools": ("metrics", "tools.csv", "--tool", "all"),
@@ -117,6 +135,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("documents")
     (folder / "kernels.csv").write_text(_kernels(), encoding="utf-8")
     _fit(folder)
+    (folder / "choices.csv").write_text(_choices(4), encoding="utf-8")
+    (folder / "measured.csv").write_text(_choices(5), encoding="utf-8")
     (folder / "paper.csv").write_text("GPU,MAPE (%)\nV100,5.2\nH100,2.3\n", encoding="utf-8")
     (folder / "history.csv").write_text(_validations(0, 9, slow_from=6), encoding="utf-8")
     (folder / "new.csv").write_text(_validations(9, 10, slow_from=0), encoding="utf-8")

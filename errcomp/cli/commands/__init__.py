@@ -13,6 +13,7 @@ ORDER = (
     "calibrate",
     "predict",
     "plan",
+    "compare",
     "halflife",
     "history",
     "metrics",

@@ -1,0 +1,190 @@
+"""Which alternative is faster, how sure that is, and how often such choices are wrong."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from errcomp.cli.input import (
+    add_table_arguments,
+    fraction,
+    load_kernels,
+    load_table,
+    parse_keys,
+    seed,
+)
+from errcomp.cli.output import (
+    add_check_arguments,
+    add_output_arguments,
+    check_targets,
+    emit,
+    finish,
+    is_check,
+)
+from errcomp.cli.streams import progress
+from errcomp.errors import InputError
+
+if TYPE_CHECKING:
+    from errcomp.cli.parser import Parser
+    from errcomp.tables import Kernels, Pairs
+
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
+EXAMPLES = {
+    "compare": (
+        "errcomp compare neusight --evaluate",
+        "errcomp compare neusight --between device --evaluate",
+        "errcomp compare neusight --between device --where model=gpt3_xl",
+    )
+}
+
+
+def build(parser: Parser) -> None:
+    """Add ``compare``."""
+    parser.description = (
+        "Compare alternatives (--between) that were predicted under equal conditions: the "
+        "probability that one is faster, the best of all, and which measurement would help most. "
+        "Rows without a measurement are the choices to make; measured rows teach how wrong the "
+        "predictor is. --evaluate compares choices by the predictions with the measurements."
+    )
+    add_table_arguments(parser)
+    parser.add_argument(
+        "--between",
+        metavar="KEYS",
+        help="key whose values are the alternatives, e.g. device; several keys name them together "
+        "(with --evaluate, by default: every kind of choice that the table allows)",
+    )
+    parser.add_argument(
+        "--within",
+        metavar="KEYS",
+        help="keys that must be equal, e.g. model,mode,batch (default: those that say what was "
+        "run)",
+    )
+    parser.add_argument(
+        "--per",
+        metavar="COLUMN",
+        help="divide times by this column: --between batch --per batch compares the time of one "
+        "item",
+    )
+    parser.add_argument(
+        "--price",
+        metavar="COLUMN",
+        help="price of a unit of time, or power: compare costs, and find the alternatives that no "
+        "other beats in both time and cost",
+    )
+    parser.add_argument(
+        "--at-most",
+        metavar="VALUE",
+        help="limit, e.g. '200 ms': choose from the alternatives that keep it with the probability "
+        "of --level",
+    )
+    parser.add_argument(
+        "--at-least",
+        metavar="VALUE",
+        help="the same for a value of which more is better, such as a throughput",
+    )
+    parser.add_argument(
+        "--higher", action="store_true", help="more is better (with --at-least: always)"
+    )
+    parser.add_argument(
+        "--evaluate",
+        action="store_true",
+        help="evaluate the choices against the measurements: share right, regret, calibration",
+    )
+    parser.add_argument(
+        "--kernels",
+        action="store_true",
+        help="the table has kernels: compare the runs that they add up to",
+    )
+    parser.add_argument(
+        "--errors",
+        metavar="PATH",
+        help="more measured pairs of the same predictor, with the same keys, or a built-in table",
+    )
+    parser.add_argument(
+        "--tool", metavar="NAME", help="tool of the table (default: the one it is about)"
+    )
+    parser.add_argument(
+        "--level",
+        type=fraction,
+        default=0.9,
+        metavar="SHARE",
+        help="a comparison with a lower probability is too close to call (default: 90%%)",
+    )
+    parser.add_argument(
+        "--cluster",
+        metavar="KEY",
+        help="condition whose values are independent; `none`: each condition (default: the model, "
+        "or another condition with several values)",
+    )
+    parser.add_argument(
+        "--seed", type=seed, default=0, metavar="N", help="seed of the draws (default: 0)"
+    )
+    group = add_check_arguments(parser)
+    group.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="CONDITION",
+        help="exit with 1 if the evaluated choices meet this: 'regret>5%%' (mean), "
+        "'regret-max>50%%', 'wrong>5%%' (of those 95 %% sure), 'right<90%%'; may be repeated",
+    )
+    add_output_arguments(parser)
+    parser.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Compare, or evaluate, and print."""
+    from errcomp.decisions import compare
+
+    check_targets(args, [args.table, args.errors])
+    if is_check(args) and not (args.evaluate and args.fail_on):
+        raise InputError("a check needs --evaluate and a condition, e.g. --fail-on 'regret>5%'")
+    if args.missing == "raise":
+        args.missing = "keep"  # rows without a measurement are the choices to make
+    pairs = load_kernels(args, args.table) if args.kernels else load_table(args)
+    if args.between is None:
+        _every_kind(args, pairs)
+        return
+    with progress("comparing", quiet=args.json):
+        found = compare(
+            pairs,
+            between=parse_keys(args.between),
+            within=parse_keys(args.within) or None,
+            errors=args.errors,
+            evaluate=args.evaluate,
+            tool=args.tool,
+            cluster=args.cluster,
+            per=args.per,
+            price=args.price,
+            at_most=args.at_most,
+            at_least=args.at_least,
+            higher=args.higher,
+            level=args.level,
+            seed=args.seed,
+        )
+    if is_check(args):
+        from errcomp.decisions.results import Decisions
+        from errcomp.decisions.view.check import report_decisions
+
+        assert isinstance(found, Decisions)
+        finish(args, report_decisions(found, fail_on=args.fail_on))
+    emit(args, found, found.view(), inputs=[args.table, args.errors])
+
+
+def _every_kind(args: argparse.Namespace, pairs: Pairs | Kernels) -> None:
+    """Evaluate every kind of choice, and print a row for each."""
+    from errcomp.decisions import compare_kinds
+
+    if not args.evaluate:
+        raise InputError(
+            f"--between says what to choose between. Keys of {args.table}: {', '.join(pairs.keys)}"
+        )
+    for name in ("within", "errors", "per", "cluster", "price", "at_most", "at_least", "higher"):
+        if getattr(args, name):
+            flag = name.replace("_", "-")
+            raise InputError(f"--{flag} is about one kind of choice: add --between")
+    if is_check(args):
+        raise InputError("a check is about one kind of choice: add --between")
+    with progress("comparing", quiet=args.json):
+        found = compare_kinds(pairs, tool=args.tool, level=args.level, seed=args.seed)
+    emit(args, found, found.view(), inputs=[args.table])

@@ -1,0 +1,1 @@
+"""Reports and figures of comparisons and choices."""
