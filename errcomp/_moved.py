@@ -44,6 +44,8 @@ _ROOMS = {
 }
 #: Former name of a module → current name.
 _RENAMED = {
+    "pytest_plugin": "cli.pytest_plugin",
+    "calibration.devices": "datasets.devices",
     "calibration.baselines": "calibration.estimators.linear.baselines",
     "calibration.bayesian": "calibration.estimators.bayesian.residual",
     "calibration.boosted": "calibration.estimators.boosted.residual",

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from errcomp import pytest_plugin
+from errcomp.cli import pytest_plugin
 
 PAIRS = "gpu,app,predicted,measured\n" + "".join(
     f"g{i % 3},a{i % 5},{10 + i % 4},10\n" for i in range(30)
@@ -92,7 +92,7 @@ def test_bad_usage_is_refused(folder: Path, value: str) -> None:
 def test_without_claims_nothing_is_loaded(folder: Path) -> None:
     (folder / "test_nothing.py").write_text(
         "import sys\n\n\ndef test():\n    assert 'errcomp.claims' not in sys.modules\n"
-        "    assert 'errcomp.pytest_plugin' in sys.modules\n",
+        "    assert 'errcomp.cli.pytest_plugin' in sys.modules\n",
         encoding="utf-8",
     )
     assert pytest_in(folder)[0] == 0
