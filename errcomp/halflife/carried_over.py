@@ -8,17 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.results import Dropped, format_number
+from errcomp.stats.digits import DIGITS, decimals, enough_digits
 from errcomp.tables import History
 
 __all__ = ["CarriedOver", "carried_over", "decimals", "enough_digits"]
 
-#: Values with fewer significant digits may be equal by chance.
-_DIGITS = 4
 #: Copies are left out if at most this share of the equal values is expected by chance.
 _CHANCE = 0.2
 #: Values that differ by at most this many units of the last digit nearly agree.
 _NEAR = 10
-_MOST_DECIMALS = 12
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,20 +39,6 @@ class CarriedOver:
     notes: tuple[str, ...]
 
 
-def decimals(values: NDArray[np.float64]) -> NDArray[np.int64]:
-    """Count the decimals of each number as it is written, 12 at most.
-
-    Examples
-    --------
-    >>> decimals(np.array([3.0, 0.25, 1 / 3])).tolist()
-    [0, 2, 12]
-    """
-    places = np.full(values.shape, _MOST_DECIMALS)
-    for k in range(_MOST_DECIMALS - 1, -1, -1):
-        places[np.round(values, k) == values] = k
-    return places
-
-
 def most_decimals(
     values: NDArray[np.float64], series: NDArray[np.int64], n_series: int
 ) -> NDArray[np.int64]:
@@ -62,19 +46,6 @@ def most_decimals(
     most = np.zeros(n_series, dtype=np.int64)
     np.maximum.at(most, series, decimals(values))
     return most
-
-
-def enough_digits(values: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Say which positive numbers have four or more significant digits, not counting final zeros.
-
-    Examples
-    --------
-    >>> enough_digits(np.array([3.0, 1200.0, 0.0123, 1234.0, 26.44])).tolist()
-    [False, False, False, True, True]
-    """
-    unit = 10.0 ** (np.floor(np.log10(values)) - (_DIGITS - 2))
-    ratio = values / unit
-    return np.asarray(np.abs(ratio - np.rint(ratio)) > 1e-9 * ratio)
 
 
 def carried_over(history: History) -> CarriedOver:
@@ -133,7 +104,7 @@ def carried_over(history: History) -> CarriedOver:
     if few := int(n[same & ~copy].sum()):
         notes.append(
             f"{few} measurement{' equals' if few == 1 else 's equal'} a measurement of an earlier "
-            f"version, but in fewer than {_DIGITS} significant digits: kept, because this may be "
+            f"version, but in fewer than {DIGITS} significant digits: kept, because this may be "
             "chance"
         )
     if equal := int(n[copy].sum()):
