@@ -67,6 +67,8 @@ public_modules = (
     "errcomp.claims.replicate",
     "errcomp.caveats",
     "errcomp.drivers",
+    "errcomp.measurements",
+    "errcomp.measurements.results",
     "errcomp.decisions",
     "errcomp.decisions.results",
     "errcomp.decisions.comparing",

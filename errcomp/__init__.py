@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from errcomp import drivers as drivers
     from errcomp import errors as errors
     from errcomp import halflife as halflife
+    from errcomp import measurements as measurements
     from errcomp import metrics as metrics
     from errcomp import propagation as propagation
     from errcomp import readers as readers
@@ -79,6 +80,7 @@ _MODULES = (
     *(
         "errors",
         "halflife",
+        "measurements",
         "metrics",
         "propagation",
         "readers",

@@ -20,12 +20,14 @@ ROOMS = (
     *("errors", "system", "codec", "results", "stats"),
     *("tables", "metrics", "readers", "datasets", "report"),
     *("caveats", "summary"),
-    *("claims", "propagation", "calibration", "planning", "decisions", "halflife", "drivers"),
-    *("documents", "_moved", "", "cli", "pytest_plugin", "__main__"),
+    *("claims", "measurements", "propagation", "calibration", "planning", "decisions", "halflife"),
+    "drivers",
+    *("documents", "_moved", "", "cli", "__main__"),
 )
 #: Packages for different questions: they meet in the rooms below them.
 QUESTIONS = (
-    *("claims", "propagation", "calibration", "planning", "decisions", "halflife", "drivers"),
+    *("claims", "measurements", "propagation", "calibration", "planning", "decisions", "halflife"),
+    "drivers",
 )
 #: Entries of a folder, and of the package itself and the list of commands.
 MOST_ENTRIES, MOST_ROOMS = 16, 24

@@ -34,6 +34,7 @@ PROPAGATION = "propagation.md"
 CALIBRATION = "calibration.md"
 HALF_LIFE = "half-life.md"
 DECISIONS = "decisions.md"
+MEASUREMENTS = "measurements.md"
 
 
 class Term(NamedTuple):
@@ -185,8 +186,8 @@ _CONCEPTS = (
         "Noise floor",
         "The error that a perfect predictor would still show, because repeated measurements vary.",
         METRICS,
-        HALF_LIFE,
-        r"\bnoise floor\b|\bnoise of one\b",
+        MEASUREMENTS,
+        r"\bnoise floor\b|\bnoise of one\b|\bfloor of mape\b",
     ),
     Term(
         "Interval",

@@ -76,6 +76,23 @@ def _levels() -> str:
     return "\n".join(lines) + "\n"
 
 
+def _repeats() -> str:
+    """Forty configurations, measured three times; some rows are copies, some are impossible."""
+    rng = np.random.default_rng(4)
+    lines = ["batch,device,day,source,ms,p50,p99"]
+    for i in range(120):
+        batch, day = 1 + i // 3, 1 + i % 3
+        graphs = "on" if i % 12 == 0 else "off"
+        time = batch * np.exp(0.02 * rng.normal() + 0.3 * (graphs == "on"))
+        text = f"graphs={graphs}; seed={i % 7}"
+        lines.append(
+            f"{batch},D{batch % 2},2026-01-{day:02d},{text},{time:.6f},{batch},{batch + 1}"
+        )
+    lines += [lines[5], lines[9]]
+    lines.append("50,D1,2026-01-01,graphs=off; seed=1,-1.0,3,2")
+    return "\n".join(lines) + "\n"
+
+
 def _choices(measured: int) -> str:
     """Five devices and six networks; on some devices nothing was measured."""
     rng = np.random.default_rng(2)
@@ -96,6 +113,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "audit of a claim": ("audit", "pairs.csv", "--claim", "<5%"),
     "audit of a correlation": ("audit", "pairs.csv", "--claim", "0.2", "--metric", "correlation"),
     "audit of an MAE": ("audit", "pairs.csv", "--claim", "0.9", "--metric", "MAE"),
+    "measurements": ("measurements", "check", "repeats.csv", "--measured", "ms", "--by", "device"),
     "propagate": ("propagate", "kernels.csv"),
     "propagate one run": ("propagate", "kernels.csv", "--run", "r3"),
     "propagate given errors": ("propagate", "kernels.csv", "--spread", "10%", "--run", "r3"),
@@ -135,6 +153,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("documents")
     (folder / "kernels.csv").write_text(_kernels(), encoding="utf-8")
     _fit(folder)
+    (folder / "repeats.csv").write_text(_repeats(), encoding="utf-8")
     (folder / "choices.csv").write_text(_choices(4), encoding="utf-8")
     (folder / "measured.csv").write_text(_choices(5), encoding="utf-8")
     (folder / "paper.csv").write_text("GPU,MAPE (%)\nV100,5.2\nH100,2.3\n", encoding="utf-8")

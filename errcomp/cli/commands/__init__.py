@@ -9,6 +9,7 @@ function to run; ``EXAMPLES`` end the help. To add a command, add its file.
 ORDER = (
     "audit",
     "report",
+    "measurements",
     "propagate",
     "calibrate",
     "predict",

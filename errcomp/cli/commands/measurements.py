@@ -1,0 +1,105 @@
+"""Whether measurements are fit to evaluate a predictor: copies, hidden keys, noise floor, drift."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+from errcomp.cli.input import parse_keys, standard_input
+from errcomp.cli.output import (
+    add_check_arguments,
+    add_output_arguments,
+    check_targets,
+    emit,
+    finish,
+    is_check,
+)
+from errcomp.cli.streams import progress
+
+if TYPE_CHECKING:
+    from errcomp.cli.parser import Parser
+
+#: Command → examples at the end of its help. An example may read files that an earlier one wrote.
+EXAMPLES = {
+    "measurements": ("errcomp measurements check ort-cpu --keys kernel,batch,variant",),
+    "measurements check": (
+        "errcomp measurements check ort-cpu --keys kernel,batch,variant",
+        "errcomp measurements check neusight --measured measured_ms --by device",
+    ),
+}
+
+
+def build(parser: Parser) -> None:
+    """Add ``measurements`` and its actions."""
+    parser.description = (
+        "Check the measured side of a table: rows that are copies, rows with equal keys and other "
+        "values, impossible values, drift, and the error that a perfect predictor would show."
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    check = actions.add_parser(
+        "check",
+        help="copies, hidden keys, impossible values, noise floor and drift",
+        description="Check whether measurements are fit to evaluate a predictor by. The floor of "
+        "MAPE is the error that a perfect predictor would show against them.",
+    )
+    check.add_argument(
+        "table",
+        metavar="TABLE",
+        help="file of measurements (CSV, Excel, Parquet, JSON, JSON lines), - for standard input, "
+        "or name of a built-in table",
+    )
+    check.add_argument(
+        "--measured",
+        metavar="COLUMNS",
+        help="column of measured values; of several, e.g. ttft,tpot, the first is checked, and all "
+        "must agree for a copy (default: measured, or the column whose name says it)",
+    )
+    check.add_argument(
+        "--keys",
+        metavar="COLUMNS",
+        help="columns that identify a configuration (default: all but quantities, identifiers, "
+        "dates, repetitions, and texts of key=value parts, which are taken apart)",
+    )
+    check.add_argument("--by", metavar="KEYS", help="keys whose values get a floor each")
+    check.add_argument("--unit", help="unit of the measurements, e.g. ms")
+    group = add_check_arguments(check)
+    group.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        metavar="FINDINGS",
+        help="exit with 1 if the check finds one of these: copies, impossible, hidden, drift",
+    )
+    add_output_arguments(check)
+    check.set_defaults(run=run)
+
+
+def run(args: argparse.Namespace) -> None:
+    """Check, and print."""
+    from errcomp.measurements.view.junit import conditions
+
+    fail_on = conditions(args.fail_on)
+    check_targets(args, [args.table])
+    if args.table == "-":
+        with standard_input() as file:
+            _check(args, str(file), fail_on)
+    else:
+        _check(args, args.table, fail_on)
+
+
+def _check(args: argparse.Namespace, table: str, fail_on: list[str]) -> None:
+    from errcomp.measurements import check
+
+    with progress("checking", quiet=args.json):
+        found = check(
+            table,
+            measured=parse_keys(args.measured) or None,
+            keys=parse_keys(args.keys) or None,
+            by=parse_keys(args.by),
+            unit=args.unit,
+        )
+    if is_check(args):
+        from errcomp.measurements.view.junit import report_check
+
+        finish(args, report_check(found, fail_on=fail_on))
+    emit(args, found, found.view(), inputs=[args.table])

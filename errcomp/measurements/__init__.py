@@ -1,0 +1,382 @@
+"""Is the measured side of a table fit to evaluate a predictor by?
+
+Copies, rows with equal keys that differ by more than noise, impossible values, drift, and the
+floor of MAPE: the error that a perfect predictor would show against these measurements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from os import PathLike, fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from errcomp.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from errcomp.measurements.copies import Found
+    from errcomp.measurements.hidden import Hidden
+    from errcomp.measurements.plausible import Broken
+    from errcomp.measurements.results import (
+        Copies,
+        Floor,
+        FloorOf,
+        HiddenKey,
+        ImpossibleRows,
+        MeasurementCheck,
+        RepeatSpread,
+    )
+    from errcomp.tables.memory.measurements import Measurements
+
+__all__ = ["check"]
+
+#: Configurations whose repeats the figure shows.
+_DRAWN = 400
+
+
+def check(
+    table: Any,
+    *,
+    measured: str | Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    by: str | Sequence[str] = (),
+    unit: str | None = None,
+) -> MeasurementCheck:
+    r"""Check whether measurements are fit to evaluate a predictor by.
+
+    Parameters
+    ----------
+    table : path, dataframe, mapping of columns or name of a built-in table
+        One row for each measurement.
+    measured : str or sequence of str, optional
+        Column of measured values; several say more about copies, and the first is checked. By
+        default the column ``measured``, or the one whose name says it.
+    keys : sequence of str, optional
+        Columns that identify a configuration. By default every column but quantities, identifiers,
+        dates, repetitions, and texts of ``key=value`` parts, which are taken apart.
+    by : str or sequence of str
+        Keys whose values get a floor each.
+    unit : str, optional
+        Unit of the measurements, e.g. ``"ms"``; needed for limits of devices.
+
+    Returns
+    -------
+    MeasurementCheck
+
+    Raises
+    ------
+    InputError
+        The table cannot be read, a column is missing, or no row has a measurement.
+
+    Notes
+    -----
+    The floor of MAPE is :math:`E|e^{-\varepsilon} - 1|` of the noise :math:`\varepsilon` of the
+    logarithm of a measurement, from repeats with equal keys and equal values of the columns that
+    explain differences; copies and groups that differ by more than noise are left out
+    (``with_hidden`` keeps the latter).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from errcomp.measurements import check
+    >>> rng = np.random.default_rng(0)
+    >>> batch = np.repeat(np.arange(1, 101), 3)
+    >>> found = check({"batch": batch, "ms": batch * np.exp(0.02 * rng.normal(size=300))},
+    ...               measured="ms")
+    >>> found.copies.n, len(found.hidden_keys), round(found.floor.mape, 3)
+    (0, 0, 0.016)
+    """
+    import numpy as np
+
+    from errcomp.measurements.copies import find_copies
+    from errcomp.measurements.drift import find_drift
+    from errcomp.measurements.hidden import find_hidden
+    from errcomp.measurements.plausible import implausible
+    from errcomp.measurements.results import DriftRow, ExplainingColumn, LeftOutColumn
+    from errcomp.measurements.results import MeasurementCheck as Check
+    from errcomp.tables.memory.measurements import once_for_each_tool
+
+    rows = read_measurements(table, measured=measured, keys=keys, unit=unit)
+    grouped = (by,) if isinstance(by, str) else tuple(by)
+    for name in grouped:
+        if name not in rows.keys:
+            raise InputError(
+                f"cannot group by {name!r}: it is not a key of the table. Keys: "
+                f"{', '.join(rows.keys)}"
+            )
+    value = rows.values[:, 0]
+    fine = (value > 0) & np.isfinite(value)
+    use = fine & once_for_each_tool(rows)
+    broken = implausible(rows)
+    copies = find_copies(rows, fine, use)
+    once = use.copy()
+    for found in copies:
+        for members in found.members:
+            once[members[1:]] = False
+    hidden = find_hidden(rows, once)
+    floor, floors = _floors(rows, once, hidden, grouped)
+    drift = find_drift(hidden.repeats, [p for p in rows.parts if p.kind in ("time", "repeat")])
+    kinds = [LeftOutColumn(part.name, part.kind) for part in rows.parts]
+    kinds += [LeftOutColumn(name, "quantity") for name in rows.others]
+    sizes = np.bincount(rows.group[use], minlength=1)
+    return Check(
+        source=rows.source,
+        measured=rows.measured,
+        unit=rows.unit,
+        n=rows.n,
+        key_columns=tuple(rows.keys),
+        left_out=tuple(kinds),
+        configurations=int((sizes > 0).sum()),
+        repeated=int(sizes[sizes > 1].sum()),
+        copies=_copies(rows, copies),
+        hidden_keys=_hidden(rows, hidden),
+        explained=tuple(
+            ExplainingColumn(one.part.name, min(one.share, 1.0), one.p)
+            for one in hidden.explanations
+        ),
+        impossible=_impossible(rows, [one for one in broken if one.certain]),
+        doubtful=_impossible(rows, [one for one in broken if not one.certain]),
+        floor=floor,
+        floors=floors,
+        drift=tuple(
+            DriftRow(
+                one.part.name,
+                one.kind,
+                one.change,
+                one.low,
+                one.high,
+                None if one.at is None else str(one.at),
+                one.p,
+            )
+            for one in drift
+        ),
+        spread=_spread(hidden),
+        measure_next=_next(rows, use) if floor.method != "repeats" else (),
+        dropped=rows.dropped,
+    )
+
+
+def read_measurements(
+    table: Any,
+    *,
+    measured: str | Sequence[str] | None = None,
+    keys: Sequence[str] | None = None,
+    unit: str | None = None,
+) -> Measurements:
+    """Return the measurements of whatever a user calls a table.
+
+    Raises
+    ------
+    InputError
+        There is no such table, or it cannot be used.
+    """
+    from errcomp.tables.memory.measurements import measurements_of
+
+    if not isinstance(table, str | PathLike):
+        frame, offset, source = table, None, ""
+    else:
+        frame, offset = _file(Path(fspath(table)))
+        source = fspath(table)
+    names = _guessed(frame, source) if measured is None else measured
+    return measurements_of(
+        frame, measured=names, keys=keys, unit=unit, source=source, line_offset=offset
+    )
+
+
+def _file(path: Path) -> tuple[Any, int | None]:
+    from errcomp import datasets
+    from errcomp.errors import did_you_mean
+    from errcomp.readers.plain import NAMES, read_frame
+
+    if path.exists():
+        return read_frame(path, {}, NAMES, ())
+    if str(path) in datasets.names():
+        return next(iter(datasets.tables(str(path)).values())), None
+    raise InputError(
+        f"{path}: no such file, and no built-in table of that name. "
+        f"{did_you_mean(str(path), datasets.names())}Built-in: {', '.join(datasets.names())}"
+    )
+
+
+def _guessed(frame: Any, source: str) -> str:
+    """Return the column of measurements that its name shows."""
+    from errcomp.tables.frames import holds_numbers, to_eager
+    from errcomp.tables.guessing import AmbiguousColumnsError, guess
+
+    numeric = holds_numbers(to_eager(frame))
+    if numeric.get("measured"):
+        return "measured"
+    try:
+        found = guess(numeric).columns.get("measured")
+        choices = [name for name, yes in numeric.items() if yes]
+    except AmbiguousColumnsError as error:
+        found, choices = None, list(dict.fromkeys(side[1] for side in error.choices))
+    if found is not None:
+        return found
+    raise InputError(
+        f"{source + ': ' if source else ''}name the column of measurements: --measured COLUMN. "
+        f"Columns of numbers: {', '.join(choices)}"
+    )
+
+
+def _copies(table: Measurements, found: Sequence[Found]) -> Copies:
+    from errcomp.measurements.results import Copies, CopySet
+
+    sets = []
+    rows: set[int] = set()
+    extra: set[int] = set()
+    for one in found:
+        for members in one.members:
+            lines = [int(row) for row in table.rows[members]]
+            rows.update(lines)
+            extra.update(lines[1:])
+            sets.append(CopySet(one.kind, tuple(lines), tuple(_differs(table, members))))
+    chance = sum(one.by_chance for one in found)
+    return Copies(len(rows), len(extra), chance, tuple(sorted(rows)), tuple(sets))
+
+
+def _differs(table: Measurements, members: NDArray[np.int64]) -> list[str]:
+    codes = {**table.keys, **{part.name: part.codes for part in table.parts}}
+    return [name for name, values in codes.items() if len(set(values[members].tolist())) > 1]
+
+
+def _hidden(table: Measurements, hidden: Hidden) -> tuple[HiddenKey, ...]:
+    from errcomp.measurements.results import HiddenKey
+
+    varied = [name for name, codes in table.keys.items() if codes.max(initial=0) > codes.min()]
+    parts = [one.part for one in hidden.explanations if one.is_key]
+    found = []
+    for group in hidden.groups:
+        first = int(group.rows[0])
+        keys = {name: value for name, value in table.key(first).items() if name in varied}
+        if group.part is None:
+            values = {part.name: part.values[int(part.codes[first])] for part in parts}
+            keys |= {name: value for name, value in values.items() if value is not None}
+        found.append(
+            HiddenKey(
+                keys,
+                len(group.rows),
+                group.ratio,
+                None if group.part is None else group.part.name,
+                group.p,
+                tuple(sorted(int(row) for row in table.rows[group.rows])),
+            )
+        )
+    return tuple(found)
+
+
+def _spread(hidden: Hidden) -> tuple[RepeatSpread, ...]:
+    """Return the spread of repeats of some configurations, the largest of them included."""
+    import numpy as np
+
+    from errcomp.measurements.results import RepeatSpread
+
+    repeats = hidden.repeats
+    order = np.argsort(-repeats.range, kind="stable") if repeats.n else np.empty(0, dtype=int)
+    if len(order) > _DRAWN:
+        half = _DRAWN // 2
+        order = np.r_[order[:half], order[half :: -(-(len(order) - half) // half)]]
+    return tuple(
+        RepeatSpread(
+            math.exp(float(repeats.mean[i])),
+            math.exp(float(repeats.range[i])),
+            int(repeats.count[i]),
+        )
+        for i in sorted(order.tolist())
+    )
+
+
+def _impossible(table: Measurements, broken: Sequence[Broken]) -> tuple[ImpossibleRows, ...]:
+    from errcomp.measurements.results import ImpossibleRows
+
+    return tuple(
+        ImpossibleRows(
+            one.rule,
+            one.columns,
+            len(one.rows),
+            tuple(int(row) for row in table.rows[one.rows]),
+            one.seen,
+        )
+        for one in broken
+    )
+
+
+def _floors(
+    table: Measurements, once: NDArray[np.bool_], hidden: Hidden, by: Sequence[str]
+) -> tuple[Floor, tuple[FloorOf, ...]]:
+    """Return the floor of the table, and of each group."""
+    import numpy as np
+
+    from errcomp.measurements.results import FloorOf
+    from errcomp.tables.memory.measurements import numbered
+
+    whole = _floor(table, once, hidden)
+    if not by:
+        return whole, ()
+    codes = numbered([table.keys[name] for name in by], table.n)
+    floors = []
+    for code in np.unique(codes[once]).tolist():
+        some = once & (codes == code)
+        first = int(np.argmax(some))
+        keys = {name: table.frame[name][first] for name in by}
+        floors.append(FloorOf(keys, _floor(table, some, hidden)))
+    return whole, tuple(floors)
+
+
+def _floor(table: Measurements, use: NDArray[np.bool_], hidden: Hidden) -> Floor:
+    import numpy as np
+
+    from errcomp.measurements.floor import absolute_to_mape, floor_of_repeats
+    from errcomp.measurements.neighbours import neighbours_of
+    from errcomp.measurements.noise import repeats_of
+    from errcomp.measurements.results import Floor
+    from errcomp.tables.memory.measurements import numbered
+
+    logs = np.log(np.where(use, table.values[:, 0], 1.0))
+    codes = [one.part.codes for one in hidden.explanations if one.is_key]
+    finer = numbered([table.group, *codes], table.n)
+    every = repeats_of(finer, logs, use)
+    flagged = np.zeros(table.n, dtype=bool)
+    flagged[hidden.unexplained] = True
+    usual = repeats_of(finer, logs, use & ~flagged)
+    if usual.n and np.any(usual.difference > 0):
+        found = floor_of_repeats(usual)
+        whole = floor_of_repeats(every) if every.n > usual.n else found
+        return Floor(
+            found.mape,
+            found.low,
+            found.high,
+            "repeats",
+            usual.n,
+            len(usual.rows),
+            whole.mape,
+            None,
+        )
+    near = neighbours_of(table, use)
+    if near is None:
+        return Floor(math.nan, math.nan, math.nan, "none", 0, 0, math.nan, None)
+    value = absolute_to_mape(near.absolute)
+    return Floor(
+        value,
+        math.nan,
+        math.nan,
+        "neighbours",
+        len(set(near.line.tolist())),
+        len(near.error),
+        math.nan,
+        near.along,
+    )
+
+
+def _next(table: Measurements, use: NDArray[np.bool_]) -> tuple[dict[str, Any], ...]:
+    """Return two configurations whose repeats say most: one of middle and one of large size."""
+    import numpy as np
+
+    at = np.flatnonzero(use)
+    order = at[np.argsort(table.values[at, 0], kind="stable")]
+    chosen = dict.fromkeys([int(order[len(order) // 2]), int(order[int(0.9 * (len(order) - 1))])])
+    return tuple(table.key(row) for row in chosen)

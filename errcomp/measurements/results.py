@@ -1,0 +1,347 @@
+"""The result of a check of measurements: copies, hidden keys, impossible values, floor, drift."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from errcomp.codec import Count, Document, Positive, Share, Size, Undefined, key
+from errcomp.report.shown import Shown
+from errcomp.results import Dropped
+
+if TYPE_CHECKING:
+    from errcomp.report.model import Report
+
+__all__ = [
+    "Copies",
+    "CopySet",
+    "DriftRow",
+    "ExplainingColumn",
+    "Floor",
+    "FloorOf",
+    "HiddenKey",
+    "ImpossibleRows",
+    "LeftOutColumn",
+    "MeasurementCheck",
+    "RepeatSpread",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOutColumn(Document):
+    """A column beside the keys.
+
+    Attributes
+    ----------
+    column : str
+        Of a part of a text: its column, a colon and its key.
+    kind : str
+        ``part``, ``time``, ``repeat``, ``id``, ``text`` or ``quantity``.
+    """
+
+    column: str
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class CopySet(Document):
+    """Rows that state one measurement.
+
+    Attributes
+    ----------
+    kind : str
+        ``equal``, ``near``, ``carried over`` or ``default``.
+    rows : tuple of int
+        As the user counts them; which is the original, nobody can know.
+    differs : tuple of str
+        Columns in which they differ.
+    """
+
+    kind: str
+    rows: tuple[Count, ...]
+    differs: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Copies(Document):
+    """Rows that state a measurement that another row states.
+
+    Attributes
+    ----------
+    n : int
+        Number of rows in all sets.
+    extra : int
+        Rows beyond the first of each set.
+    by_chance : float
+        Rows that are expected to agree by chance.
+    rows : tuple of int
+        As the user counts them.
+    sets : tuple of CopySet
+    """
+
+    n: Count
+    extra: Count
+    by_chance: Size
+    rows: tuple[Count, ...]
+    sets: tuple[CopySet, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HiddenKey(Document):
+    """Rows with equal keys that differ by more than noise.
+
+    Attributes
+    ----------
+    of : mapping
+        Value of each key that varies in the table; ``keys`` in JSON.
+    n : int
+    ratio : float
+        Largest over smallest measurement.
+    explained_by : str or None
+        Column beside the keys that explains most of the difference.
+    p : float
+        Probability of such a difference if it were noise.
+    rows : tuple of int
+    """
+
+    KEYS: ClassVar = (key("keys", "of"), "n", "ratio", "explained_by", "p", "rows")
+
+    of: Mapping[str, Any]
+    n: Count
+    ratio: Positive
+    explained_by: str | None
+    p: Share
+    rows: tuple[Count, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainingColumn(Document):
+    """A column beside the keys that measurements depend on.
+
+    Attributes
+    ----------
+    column : str
+    share : float
+        Part of the variance within equal keys that it explains.
+    p : float
+        Of a permutation test, corrected for all columns that were tried.
+    """
+
+    column: str
+    share: Share
+    p: Share
+
+
+@dataclass(frozen=True, slots=True)
+class ImpossibleRows(Document):
+    """Rows that break a rule.
+
+    Attributes
+    ----------
+    rule : str
+    columns : tuple of str
+    n : int
+    rows : tuple of int
+    seen : str
+        Values of the first of them.
+    """
+
+    rule: str
+    columns: tuple[str, ...]
+    n: Count
+    rows: tuple[Count, ...]
+    seen: str
+
+
+@dataclass(frozen=True, slots=True)
+class Floor(Document):
+    """The MAPE that a perfect predictor shows against these measurements.
+
+    Attributes
+    ----------
+    mape, low, high : float
+        Fractions; NaN where unknown. The interval has 95 %.
+    method : str
+        ``repeats``, ``neighbours`` (an upper bound) or ``none``.
+    groups, n : int
+        Configurations with repeats, and their rows; or neighbours.
+    with_hidden : float
+        The same with the rows of equal keys that differ by more than noise.
+    along : str or None
+        Column along which neighbours lie.
+    """
+
+    mape: Annotated[float, Undefined]
+    low: Annotated[float, Undefined]
+    high: Annotated[float, Undefined]
+    method: str
+    groups: Count
+    n: Count
+    with_hidden: Annotated[float, Undefined]
+    along: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FloorOf(Document):
+    """The floor of a group of rows.
+
+    Attributes
+    ----------
+    of : mapping
+        Values of the keys that were asked for; ``keys`` in JSON.
+    floor : Floor
+    """
+
+    KEYS: ClassVar = (key("keys", "of"), "floor")
+
+    of: Mapping[str, Any]
+    floor: Floor
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatSpread(Document):
+    """Repeats of one configuration, for the figure.
+
+    Attributes
+    ----------
+    size : float
+        Geometric mean of its measurements.
+    ratio : float
+        Largest over smallest.
+    n : int
+    """
+
+    size: Positive
+    ratio: Positive
+    n: Count
+
+
+@dataclass(frozen=True, slots=True)
+class DriftRow(Document):
+    """A change of repeats with time or order.
+
+    Attributes
+    ----------
+    column : str
+    kind : str
+        ``trend`` or ``step``.
+    change, low, high : float
+        Fraction from the first to the last value, or at the step; 95 % interval.
+    at : str or None
+        First value after a step.
+    p : float
+        Corrected for all columns.
+    """
+
+    column: str
+    kind: str
+    change: float
+    low: float
+    high: float
+    at: str | None
+    p: Share
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurementCheck(Shown, Document):
+    """Whether the measured side of a table is fit to evaluate a predictor by.
+
+    Attributes
+    ----------
+    source : str
+    measured : tuple of str
+        The first is the one that is checked.
+    unit : str or None
+    n : int
+        Rows with a measurement.
+    key_columns : tuple of str
+        Columns that identify a configuration; ``keys`` in JSON.
+    left_out : tuple of LeftOutColumn
+        Other columns, and what they are.
+    configurations, repeated : int
+        Distinct configurations, and rows whose configuration has several.
+    copies : Copies
+    hidden_keys : tuple of HiddenKey
+        The largest ratio first.
+    explained : tuple of ExplainingColumn
+    impossible, doubtful : tuple of ImpossibleRows
+    floor : Floor
+    floors : tuple of FloorOf
+        By the values of the keys that were asked for.
+    drift : tuple of DriftRow
+    spread : tuple of RepeatSpread
+        At most 400 configurations with repeats.
+    measure_next : tuple of mapping
+        Configurations to repeat where nothing shows the noise.
+    dropped : tuple of Dropped
+    """
+
+    SCHEMA: ClassVar = "errcomp.measurements/1"
+    COMMAND: ClassVar = "measurements check"
+    KEYS: ClassVar = (
+        *("source", "measured", "unit", "n", key("keys", "key_columns"), "left_out"),
+        *("configurations", "repeated"),
+        *("copies", "hidden_keys", "explained", "impossible", "doubtful", "floor", "floors"),
+        *("drift", "spread", "measure_next", "dropped"),
+    )
+
+    source: str
+    measured: tuple[str, ...]
+    unit: str | None
+    n: Count
+    key_columns: tuple[str, ...]
+    left_out: tuple[LeftOutColumn, ...]
+    configurations: Count
+    repeated: Count
+    copies: Copies
+    hidden_keys: tuple[HiddenKey, ...]
+    explained: tuple[ExplainingColumn, ...]
+    impossible: tuple[ImpossibleRows, ...]
+    doubtful: tuple[ImpossibleRows, ...]
+    floor: Floor
+    floors: tuple[FloorOf, ...]
+    drift: tuple[DriftRow, ...]
+    spread: tuple[RepeatSpread, ...]
+    measure_next: tuple[Mapping[str, Any], ...]
+    dropped: tuple[Dropped, ...]
+
+    def rows_document(self) -> Mapping[str, Any]:
+        """Return the flagged rows, one for each finding: what ``-o FILE.csv`` writes.
+
+        Examples
+        --------
+        >>> from errcomp.measurements import check
+        >>> table = {"batch": [1, 1, 2], "ms": [2.5031, 2.5031, 4.1]}
+        >>> check(table, measured="ms").rows_document()["rows"]
+        [{'row': 1, 'finding': 'copy: equal'}, {'row': 2, 'finding': 'copy: equal'}]
+        """
+        rows = [
+            {"row": row, "finding": f"copy: {one.kind}"}
+            for one in self.copies.sets
+            for row in one.rows
+        ]
+        rows += [
+            {"row": row, "finding": f"impossible: {one.rule}"}
+            for one in self.impossible
+            for row in one.rows
+        ]
+        rows += [
+            {"row": row, "finding": f"equal keys differ: ratio {one.ratio:.3g}"}
+            for one in self.hidden_keys
+            for row in one.rows
+        ]
+        return {"rows": rows}
+
+    def view(self) -> Report:
+        """Return the report: the answer, copies, equal keys that differ, floor, drift.
+
+        Examples
+        --------
+        >>> from errcomp.measurements import check
+        >>> check({"batch": [1, 1, 2], "ms": [2.5031, 2.5031, 4.1]}, measured="ms").view().title
+        'Measurements'
+        """
+        from errcomp.measurements.view.check import check_view
+
+        return check_view(self)
