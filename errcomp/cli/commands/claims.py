@@ -16,10 +16,10 @@ from errcomp.cli.input import (
     load_table,
     parse_keys,
     seed,
-    standard_input,
 )
 from errcomp.cli.output import add_output_arguments, check_targets, emit
 from errcomp.cli.parser import Renamed
+from errcomp.cli.stdin import standard_input
 from errcomp.report import forms
 from errcomp.report.model import Column, Note, Table, item, report_of
 
