@@ -103,14 +103,23 @@ def _measured(table: Measurements) -> Iterator[Broken]:
 
 
 def _units(table: Measurements) -> Iterator[Broken]:
+    """Yield rows of another unit than most, where no key says that their quantity is another."""
     if "unit" not in table.frame.columns:
         return
     units = ["" if unit is None else str(unit).strip() for unit in table.frame["unit"].to_list()]
     (usual, _), *others = Counter(units).most_common()
-    if others:
-        rows = np.flatnonzero([unit != usual for unit in units])
-        seen = f"unit {units[rows[0]] or 'missing'}, usually {usual or 'missing'}"
-        yield Broken("all rows have one unit", ("unit",), rows, seen)
+    code = np.unique(units, return_inverse=True)[1]
+    if not others or any(_decides(values, code) for values in table.keys.values()):
+        return
+    rows = np.flatnonzero([unit != usual for unit in units])
+    seen = f"unit {units[rows[0]] or 'missing'}, usually {usual or 'missing'}"
+    yield Broken("all rows have one unit", ("unit",), rows, seen)
+
+
+def _decides(key: NDArray[np.int64], unit: NDArray[np.int64]) -> bool:
+    """Say whether each value of a key, of which several rows have one, has one unit."""
+    values = len(np.unique(key))
+    return values <= len(key) / 2 and len(np.unique(np.stack([key, unit]), axis=1).T) == values
 
 
 # Percentiles of one quantity.

@@ -15,8 +15,6 @@ from errcomp.errors import InputError
 from errcomp.measurements import check
 from errcomp.measurements.results import MeasurementCheck
 
-SILICON = Path(__file__).parents[3] / "shared/data/measurements/silicon_sample.half.csv"
-
 
 def table(groups: int = 60, repeats: int = 3, sd: float = 0.02, seed: int = 0) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
@@ -188,6 +186,13 @@ def test_other_units_and_missing_ones_are_named() -> None:
     assert (row.rows, row.seen) == ((5, 8), "unit us, usually ms")
 
 
+def test_a_quantity_has_its_unit() -> None:
+    data = table() | {"metric": ["time", "rate"] * 90, "unit": ["ms", "1/s"] * 90}
+    assert check(data, measured="ms").impossible == ()
+    data["unit"][0] = "s"
+    assert check(data, measured="ms").impossible[0].rule == "all rows have one unit"
+
+
 def test_percentiles_are_in_order() -> None:
     data = table() | {
         "lat_p50": np.full(180, 5.0),
@@ -320,19 +325,3 @@ def test_a_result_shows_and_stores_itself(tmp_path: Path) -> None:
     again = ec.read_result(tmp_path / "c.json")
     assert again.to_dict() == found.to_dict()
     assert found.to_frame().height == 0
-
-
-@pytest.mark.shared
-@pytest.mark.skipif(not SILICON.exists(), reason="the data beside the checkout are missing")
-def test_measurements_of_serving() -> None:
-    """NVIDIA's table: copies under other files and dates, and the concurrency in a text."""
-    found = check(SILICON, measured=["silicon_ttft_ms", "silicon_tpot_ms"], by="mode")
-    assert (found.n, found.configurations) == (2628, 1745)
-    assert len(rows_of(found, "equal")) == 818
-    assert 800 < found.copies.n < 1200
-    assert found.explained[0].column == "silicon_data_source:silicon_concurrency"
-    unexplained = [row for row in found.hidden_keys if row.explained_by is None]
-    assert max(row.ratio for row in unexplained) > 10
-    assert found.floor.method == "repeats"
-    assert [row.of["mode"] for row in found.floors] == ["agg", "disagg"]
-    assert found.floors[0].floor.mape < found.floors[1].floor.mape

@@ -24,6 +24,7 @@ N = 12
         ("job_id", [7, 3, 9, 4, 1, 8, 2, 12, 15, 11, 22, 21], "id"),
         ("uuid", [f"x{i}" for i in range(N)], "id"),
         ("date", ["2026-01-01"] * N, "time"),
+        ("batch", list(range(1_613_330_854, 1_613_330_854 + N)), "time"),
         ("repeat", [1, 2] * 6, "repeat"),
         ("predicted_ms", [1, 2] * 6, "quantity"),
         ("ttft_p99", [1.5, 2.5] * 6, "quantity"),

@@ -51,6 +51,10 @@ _QUANTITIES = frozenset(
 _WITH_PARTS = 0.5
 #: Identifiers, and quantities with decimals, have more distinct values than this share of rows.
 _MEASURED = 0.5
+#: Settings with decimals have at most this many values.
+_SETTINGS = 100
+#: The years 2001 and 2065, in seconds since 1970.
+_CENTURY = (1e9, 3e9)
 MISSING = "the measurement is missing"
 FAILED = "the run failed (status)"
 
@@ -329,8 +333,17 @@ def _kind(name: str, column: pl.Series) -> str:
         return "key"
     if words & _QUANTITIES or _compact(name) & _QUANTITIES:
         return "quantity"
+    if _since_1970(present):
+        return "time"
     decimals = column.dtype.is_float() and not bool((present == present.round(0)).all())
-    return "quantity" if decimals and distinct > _MEASURED and len(present) > 2 else "key"
+    many = distinct > _MEASURED or present.n_unique() > _SETTINGS
+    return "quantity" if decimals and many and len(present) > 2 else "key"
+
+
+def _since_1970(numbers: pl.Series) -> bool:
+    """Say whether numbers are times of this century, in seconds or milliseconds since 1970."""
+    low, high = float(numbers.min()), float(numbers.max())  # type: ignore[arg-type]
+    return any(unit * _CENTURY[0] < low <= high < unit * _CENTURY[1] for unit in (1.0, 1e3))
 
 
 def _compact(name: str) -> set[str]:
