@@ -4,19 +4,15 @@ from __future__ import annotations
 
 import argparse
 import os
-import sys
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from errcomp.cli.stdin import STDIN, standard_input
 from errcomp.cli.streams import tell
 from errcomp.errors import InputError, did_you_mean
-from errcomp.system.limits import current, how_to_raise
 
 if TYPE_CHECKING:
     from errcomp.tables import History, Kernels, Pairs
@@ -27,8 +23,6 @@ if TYPE_CHECKING:
 
 #: Help of --seed where intervals are resampled.
 SEED_HELP = "seed of the random resampling for intervals (default: 0)"
-#: Name of standard input in messages, bytes that are copied at once, and most bytes in all.
-_STDIN, _BLOCK, _PIPED = "standard input", 1 << 20, 4 << 30
 #: Number of files in a folder that suggestions of near names consider.
 _FILES_LOOKED_AT = 1000
 
@@ -70,6 +64,13 @@ def add_table_arguments(parser: argparse.ArgumentParser, *, at_scale: bool = Fal
         default=".",
         help="sign before the decimals of a number in CSV (default: .); a comma needs semicolons "
         "or tabs between the fields",
+    )
+    group.add_argument(
+        "--exclude",
+        type=Path,
+        metavar="FILE",
+        help="leave out, and count, the rows that FILE lists, as written by errcomp measurements "
+        "check -o rows.csv",
     )
     add_where(group)
 
@@ -250,43 +251,22 @@ def _at_most_one_a_core(text: str) -> int:
     return min(count(text), os.cpu_count() or 1)
 
 
-@contextmanager
-def standard_input() -> Iterator[Path]:
-    """Yield a file with what standard input holds: readers look at a file more than once.
-
-    Messages and warnings name standard input instead of the file.
-    """
-    if sys.stdin is None:
-        raise InputError("standard input is closed. Give a file, or pipe a table into the command.")
-    limit = current().unpacked or _PIPED
-    with TemporaryDirectory(prefix="errcomp-") as folder:
-        path = Path(folder, "table")
-        with path.open("wb") as file:
-            while block := sys.stdin.buffer.read(_BLOCK):
-                if file.tell() + len(block) > limit:
-                    raise InputError(
-                        f"standard input has more than {limit:,} bytes. "
-                        f"{how_to_raise('unpacked', '8GB')}"
-                    )
-                file.write(block)
-        try:
-            with warnings.catch_warnings(record=True) as caught:
-                yield path
-        except InputError as error:
-            error.args = (str(error).replace(str(path), _STDIN),)
-            raise
-        finally:
-            for warning in caught:
-                text = str(warning.message).replace(str(path), _STDIN)
-                warnings.warn(text, warning.category, stacklevel=2)
-
-
 def load_table(args: argparse.Namespace) -> Pairs:
     """Read the table that the arguments name; report on stderr what an artifact lacks."""
+    pairs = _whole_table(args)
+    if getattr(args, "exclude", None) is None:
+        return pairs
+    from errcomp.measurements.excluding import without_rows
+
+    return without_rows(pairs, args.exclude)
+
+
+def _whole_table(args: argparse.Namespace) -> Pairs:
+    """Read the table, with the rows that --where selects."""
     if args.table == "-":
         with standard_input() as file:
-            piped = load_table(argparse.Namespace(**{**vars(args), "table": str(file)}))
-        piped.source = _STDIN
+            piped = _whole_table(argparse.Namespace(**{**vars(args), "table": str(file)}))
+        piped.source = STDIN
         return piped
     from errcomp.tables.engine.scanning import parquet_files
 
@@ -375,6 +355,11 @@ def load_pairs(args: argparse.Namespace) -> Pairs | PairRows:
     if not is_large(args.table):
         return load_table(args)
     columns = _columns_of(args) or None
+    if args.exclude is not None:
+        raise InputError(
+            f"--exclude applies only to tables in memory, but {args.table} is read in place. Leave "
+            "out --exclude, or filter the table before"
+        )
     rows = scan(args.table, columns=columns, unit=args.unit, **_of_rows(args))
     return rows.where(parse_where(args.where)) if args.where else rows
 

@@ -309,25 +309,34 @@ class MeasurementCheck(Shown, Document):
     def rows_document(self) -> Mapping[str, Any]:
         """Return the flagged rows, one for each finding: what ``-o FILE.csv`` writes.
 
+        ``exclude`` says which rows an audit without them leaves out (``errcomp audit --exclude``):
+        impossible values, and of each set of copies all but the first row.
+
         Examples
         --------
         >>> from errcomp.measurements import check
         >>> table = {"batch": [1, 1, 2], "ms": [2.5031, 2.5031, 4.1]}
-        >>> check(table, measured="ms").rows_document()["rows"]
-        [{'row': 1, 'finding': 'copy: equal'}, {'row': 2, 'finding': 'copy: equal'}]
+        >>> for row in check(table, measured="ms").rows_document()["rows"]:
+        ...     print(row)
+        {'row': 1, 'finding': 'copy: equal', 'exclude': False}
+        {'row': 2, 'finding': 'copy: equal', 'exclude': True}
         """
         rows = [
-            {"row": row, "finding": f"copy: {one.kind}"}
+            {"row": row, "finding": f"copy: {one.kind}", "exclude": i > 0}
             for one in self.copies.sets
-            for row in one.rows
+            for i, row in enumerate(one.rows)
         ]
         rows += [
-            {"row": row, "finding": f"impossible: {one.rule}"}
+            {"row": row, "finding": f"impossible: {one.rule}", "exclude": True}
             for one in self.impossible
             for row in one.rows
         ]
         rows += [
-            {"row": row, "finding": f"equal keys differ: ratio {one.ratio:.3g}"}
+            {
+                "row": row,
+                "finding": f"equal keys differ: ratio {one.ratio:.3g}",
+                "exclude": False,
+            }
             for one in self.hidden_keys
             for row in one.rows
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from errcomp.cli.input import parse_keys, standard_input
+from errcomp.cli.input import parse_keys
 from errcomp.cli.output import (
     add_check_arguments,
     add_output_arguments,
@@ -14,6 +14,7 @@ from errcomp.cli.output import (
     finish,
     is_check,
 )
+from errcomp.cli.stdin import standard_input
 from errcomp.cli.streams import progress
 
 if TYPE_CHECKING:

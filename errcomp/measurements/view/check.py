@@ -184,11 +184,16 @@ def _explained(found: MeasurementCheck) -> list[Table]:
         Column("Rows", lambda row: sum(one.n for one in groups(row.column)), forms.count),
         Column("Ratio up to", largest, forms.significant(3)),
     ]
-    note = (
+    notes = [
         "Rows with equal keys differ with these columns: they belong to the keys. Explains: share "
         "of the variance (of logarithms) within equal keys."
-    )
-    return [Table("Keys that the table hides", columns, found.explained, [note])]
+    ]
+    times = {one.column for one in found.left_out if one.kind in ("time", "repeat")}
+    if named := [row.column for row in found.explained if row.column in times]:
+        notes.append(
+            f"A date or a repetition is not a key, but a cause of noise: {_names_text(named)}"
+        )
+    return [Table("Keys that the table hides", columns, found.explained, notes)]
 
 
 def _hidden(found: MeasurementCheck) -> list[Table]:

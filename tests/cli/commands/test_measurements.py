@@ -54,11 +54,46 @@ def test_flagged_rows_are_a_table(run: Any, table: str, tmp_path: Path) -> None:
     run("measurements", "check", table, "--measured", "ms", "-o", str(target))
     lines = target.read_text(encoding="utf-8").splitlines()
     assert lines == [
-        "row,finding",
-        "2,copy: equal",
-        "3,copy: equal",
-        "5,impossible: a measurement is positive and finite",
+        "row,finding,exclude",
+        "2,copy: equal,False",
+        "3,copy: equal,True",
+        "5,impossible: a measurement is positive and finite,True",
     ]
+
+
+def test_an_audit_leaves_flagged_rows_out_and_counts_them(run: Any, tmp_path: Path) -> None:
+    table, rows = tmp_path / "pairs.csv", tmp_path / "rows.csv"
+    lines = [f"{i},{10 + i}.125,{10 + i}.{7131 + i}" for i in range(8)]
+    table.write_text("\n".join(["batch,predicted,measured", *lines, lines[2]]) + "\n")
+    run("measurements", "check", str(table), "-o", str(rows))
+    found = json.loads(run("audit", str(table), "--exclude", str(rows), "--json").out)
+    assert found["rows"][-1]["n"] == 8
+    assert {"reason": "excluded (copy: equal)", "n": 1, "rows": [10]} in found["dropped"]
+
+
+def test_a_table_without_findings_excludes_nothing(run: Any, tmp_path: Path) -> None:
+    table, rows = tmp_path / "pairs.csv", tmp_path / "rows.csv"
+    table.write_text("batch,predicted,measured\n1,2,3\n2,3,4\n")
+    run("measurements", "check", str(table), "-o", str(rows))
+    found = json.loads(run("metrics", str(table), "--exclude", str(rows), "--json").out)
+    assert found["pooled"]["n"] == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("line,finding\n2,x\n", "takes a table with the column row of whole numbers"),
+        ("row\n99\n", "none of its 1 rows is in"),
+        ("row\n2\n3\n", "excludes every row of"),
+    ],
+)
+def test_a_file_of_rows_must_fit(run: Any, tmp_path: Path, text: str, message: str) -> None:
+    table, rows = tmp_path / "pairs.csv", tmp_path / "rows.csv"
+    table.write_text("batch,predicted,measured\n1,2,3\n2,3,4\n")
+    rows.write_text(text)
+    found = run("audit", str(table), "--exclude", str(rows))
+    assert found.code == 2
+    assert message in found.err
 
 
 @pytest.mark.parametrize(
