@@ -10,7 +10,6 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from errcomp.cli.stdin import STDIN, standard_input
 from errcomp.cli.streams import tell
 from errcomp.errors import InputError, did_you_mean
 
@@ -264,6 +263,8 @@ def load_table(args: argparse.Namespace) -> Pairs:
 def _whole_table(args: argparse.Namespace) -> Pairs:
     """Read the table, with the rows that --where selects."""
     if args.table == "-":
+        from errcomp.cli.stdin import STDIN, standard_input
+
         with standard_input() as file:
             piped = _whole_table(argparse.Namespace(**{**vars(args), "table": str(file)}))
         piped.source = STDIN
