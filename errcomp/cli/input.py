@@ -356,7 +356,7 @@ def load_pairs(args: argparse.Namespace) -> Pairs | PairRows:
     if not is_large(args.table):
         return load_table(args)
     columns = _columns_of(args) or None
-    if args.exclude is not None:
+    if getattr(args, "exclude", None) is not None:
         raise InputError(
             f"--exclude applies only to tables in memory, but {args.table} is read in place. Leave "
             "out --exclude, or filter the table before"

@@ -243,6 +243,12 @@ def test_what_looks_at_single_pairs_refuses_a_folder(folder: Path, run: Run) -> 
     assert "Parquet files. This command loads all pairs into memory" in ran.err
 
 
+def test_rows_of_a_folder_cannot_be_excluded(folder: Path, run: Run) -> None:
+    ran = run("audit", folder, "--exclude", "rows.csv")
+    assert ran.code == 2
+    assert "--exclude applies only to tables in memory" in ran.err
+
+
 def test_a_folder_with_other_files_says_how_to_name_a_pattern(
     folder: Path, tmp_path: Path, run: Run
 ) -> None:
