@@ -22,7 +22,7 @@ Mask = NDArray[np.bool_]
 #: Share of false ones among the groups that are reported.
 _FALSE = 0.05
 #: The same for a law that is fitted without so large a share of the groups.
-_FALSE_OF_MANY, _MANY = 0.02, 0.1
+_FALSE_OF_MANY, _MANY = 0.005, 0.1
 #: A group below this is reported where they are more than chance gives, and the level of that test.
 _SURE, _EXCESS = 0.005, 0.01
 #: A column explains where chance would do as well in fewer cases than this, over all columns.
@@ -119,7 +119,7 @@ def find_hidden(table: Measurements, use: Mask) -> Hidden:
     The variance of each group is compared with :math:`s_0^2 F(n - 1, d_0)` (see
     `errcomp.measurements.noise`). Groups are reported at a false discovery rate of 5 %; and those
     below a probability of 0.005, where there are more of them than chance gives in 1 % of tables.
-    Where many groups differ, they are part of the law themselves: groups are also reported at 2 %
+    Where many groups differ, they are part of the law themselves: groups are also reported at 0.5 %
     under the law that fits the smaller nine tenths.
 
     A column beside the keys explains differences where the values of rows depend on it within
