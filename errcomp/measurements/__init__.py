@@ -101,7 +101,7 @@ def check(
     from errcomp.tables.memory.measurements import once_for_each_tool
 
     rows = read_measurements(table, measured=measured, keys=keys, unit=unit)
-    grouped = (by,) if isinstance(by, str) else tuple(by)
+    grouped = tuple(dict.fromkeys((by,) if isinstance(by, str) else by))
     for name in grouped:
         if name not in rows.keys:
             raise InputError(
@@ -195,7 +195,13 @@ def _file(path: Path) -> tuple[Any, int | None]:
     if path.exists():
         return read_frame(path, {}, NAMES, ())
     if str(path) in datasets.names():
-        return next(iter(datasets.tables(str(path)).values())), None
+        tables = datasets.tables(str(path))
+        if len(tables) > 1:
+            raise InputError(
+                f"{path} holds {len(tables)} tables, not one of measurements. Write them to a "
+                f"folder and name a file: errcomp datasets export {path} -o FOLDER"
+            )
+        return next(iter(tables.values())), None
     raise InputError(
         f"{path}: no such file, and no built-in table of that name. "
         f"{did_you_mean(str(path), datasets.names())}Built-in: {', '.join(datasets.names())}"
@@ -273,6 +279,7 @@ def _spread(hidden: Hidden) -> tuple[RepeatSpread, ...]:
     """Return the spread of repeats of some configurations, the largest of them included."""
     import numpy as np
 
+    from errcomp.measurements.noise import MOST_LOG
     from errcomp.measurements.results import RepeatSpread
 
     repeats = hidden.repeats
@@ -283,7 +290,7 @@ def _spread(hidden: Hidden) -> tuple[RepeatSpread, ...]:
     return tuple(
         RepeatSpread(
             math.exp(float(repeats.mean[i])),
-            math.exp(float(repeats.range[i])),
+            math.exp(min(float(repeats.range[i]), MOST_LOG)),
             int(repeats.count[i]),
         )
         for i in sorted(order.tolist())
@@ -377,6 +384,8 @@ def _next(table: Measurements, use: NDArray[np.bool_]) -> tuple[dict[str, Any], 
     import numpy as np
 
     at = np.flatnonzero(use)
+    if not len(at):
+        return ()
     order = at[np.argsort(table.values[at, 0], kind="stable")]
     chosen = dict.fromkeys([int(order[len(order) // 2]), int(order[int(0.9 * (len(order) - 1))])])
     return tuple(table.key(row) for row in chosen)

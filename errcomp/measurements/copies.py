@@ -89,12 +89,15 @@ def find_copies(
     at = np.flatnonzero(use)
     if len(at) < 2:
         return []
-    logs = np.log(table.values[at])
+    values = table.values[at]
+    # Of other columns, impossible values count as missing.
+    values = np.where((values > 0) & np.isfinite(values), values, np.nan)
+    logs = np.log(values)
     group = table.group[at]
     found = []
     taken = np.zeros(len(at), dtype=bool)
     for kind, limit in _LIMITS:
-        pairs = _pairs_of(table.values[at], group, taken)
+        pairs = _pairs_of(values, group, taken)
         chance = pairs.by_chance(limit)
         if not pairs.copied(limit, chance, rare=_rare(group, taken)):
             continue
@@ -102,7 +105,7 @@ def find_copies(
         found.append(Found(kind, [at[rows] for rows in members], 2 * chance))
         for rows in members:
             taken[rows[1:]] = True
-    found += _between_keys(table, at, group, taken | ~once[at])
+    found += _between_keys(values, at, group, taken | ~once[at])
     return found
 
 
@@ -167,8 +170,9 @@ def _pairs_of(values: Floats, group: Ints, taken: NDArray[np.bool_]) -> _Pairs:
         if not len(same):
             break
         first, second = values[same], values[same + lag]
-        steps.append(np.nanmax(np.abs(np.log(first / second)), axis=1))
-        units.append(np.abs(first[:, 0] - second[:, 0]) / unit[same])
+        steps.append(np.nanmax(np.abs(np.log(first) - np.log(second)), axis=1))
+        with np.errstate(over="ignore"):  # infinitely many units are many
+            units.append(np.abs(first[:, 0] - second[:, 0]) / unit[same])
     if not steps:
         return _Pairs(np.empty(0), np.empty(0), 0.0)
     return _Pairs(np.concatenate(steps), np.concatenate(units), float(np.mean(unit / values[:, 0])))
@@ -206,11 +210,8 @@ def _rare(group: Ints, taken: NDArray[np.bool_]) -> bool:
 # Equal digits under other keys.
 
 
-def _between_keys(
-    table: Measurements, at: Ints, group: Ints, taken: NDArray[np.bool_]
-) -> list[Found]:
+def _between_keys(values: Floats, at: Ints, group: Ints, taken: NDArray[np.bool_]) -> list[Found]:
     """Find values that recur under other keys."""
-    values = table.values[at]
     left = np.flatnonzero(~taken & enough_digits(values[:, 0]))
     if len(left) < 2:
         return []

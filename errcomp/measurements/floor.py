@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp.measurements.noise import Repeats
+from errcomp.measurements.noise import MOST_LOG, Repeats
 
 __all__ = ["LEVEL", "FloorFigure", "absolute_to_mape", "floor_of_repeats"]
 
@@ -31,6 +31,8 @@ _SCALES = 2.0 ** np.arange(-1.0, 4.0)
 _FIRST = np.array([0.1, 0.6, 0.1, 0.1, 0.1])
 #: Median of |e - e'| for normal noise of variance 1.
 _MEDIAN = 0.9539
+#: Noise beyond this is not distinguished: its floor is above 10^80.
+_MOST_SD = 20.0
 #: Differences that the fit of the components sees: more change nothing.
 _MOST = 600
 _STEPS = 150
@@ -104,7 +106,8 @@ def floor_of_repeats(repeats: Repeats, weight: Floats | None = None) -> FloorFig
     decide = float((spread**2).sum()) ** 2 / power if power > 0 else blocks
     quantiles = student.ppf((1 + LEVEL) / 2, [blocks - 1, max(decide - 1, 2)])
     half = float(np.mean(quantiles)) * error
-    return FloorFigure(*(absolute_to_mape(math.exp(log + shift)) for shift in (0.0, -half, half)))
+    ends = (math.exp(min(log + shift, MOST_LOG)) for shift in (0.0, -half, half))
+    return FloorFigure(*map(absolute_to_mape, ends))
 
 
 def _log(repeats: Repeats, weight: Floats, kept: NDArray[np.bool_], ratio: float) -> float:
@@ -117,7 +120,7 @@ def absolute_to_mape(absolute: float) -> float:
     r"""Return :math:`E|e^{-e} - 1| = E \sinh|e|` of symmetric noise, as for normal noise."""
     from scipy.special import ndtr
 
-    sd = absolute / _ABSOLUTE
+    sd = min(absolute / _ABSOLUTE, _MOST_SD)
     return float(math.exp(sd**2 / 2) * (2 * ndtr(sd) - 1))
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp.measurements.noise import Noise, Repeats, noise_of, repeats_of
+from errcomp.measurements.noise import MOST_LOG, Noise, Repeats, noise_of, repeats_of
 from errcomp.stats.significance import benjamini_hochberg
 from errcomp.tables.memory.measurements import Measurements, Part, numbered
 
@@ -155,7 +155,7 @@ def find_hidden(table: Measurements, use: Mask) -> Hidden:
 
 def _group(repeats: Repeats, i: int, p: float, part: Part | None) -> Group:
     start, count = int(repeats.start[i]), int(repeats.count[i])
-    ratio = math.exp(float(repeats.range[i]))
+    ratio = math.exp(min(float(repeats.range[i]), MOST_LOG))
     return Group(repeats.rows[start : start + count], ratio, float(p), part)
 
 
@@ -189,8 +189,9 @@ def _explained(
         codes = one.part.codes[repeats.rows]
         within = numbered([repeats.of_row, codes], len(codes))
         left = np.add.reduceat(_without_means(repeats.residual, within) ** 2, repeats.start)
+        # The values of a group are numbered together, so sorting leaves each group in its place.
         firsts = np.r_[True, np.diff(np.sort(within)) != 0]
-        values = np.add.reduceat(firsts[np.argsort(np.argsort(within))].astype(int), repeats.start)
+        values = np.add.reduceat(firsts.astype(int), repeats.start)
         free = np.maximum(values - 1, 1)
         ratio = (total - left) / free / noise.variance
         chance = (

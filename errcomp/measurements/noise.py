@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Noise", "Repeats", "noise_of", "repeats_of", "share_below"]
+__all__ = ["MOST_LOG", "Noise", "Repeats", "noise_of", "repeats_of", "share_below"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -25,6 +25,8 @@ _FREEDOM = (3.0, 4.0, 5.0, 7.0, 10.0, 15.0, 25.0, 50.0, np.inf)
 TRIMMED = 0.02
 #: More groups, or differences, add nothing to a fit.
 _MOST = 4_000
+#: The largest logarithm of a ratio that is written.
+MOST_LOG = 600.0
 #: A variance of 0 is that of rounding.
 _LEAST = 1e-18
 

@@ -21,8 +21,9 @@ def decimals(values: NDArray[np.float64]) -> NDArray[np.int64]:
     [0, 2, 12]
     """
     places = np.full(values.shape, _MOST_DECIMALS)
-    for k in range(_MOST_DECIMALS - 1, -1, -1):
-        places[np.round(values, k) == values] = k
+    with np.errstate(over="ignore", invalid="ignore"):  # huge numbers have no decimals
+        for k in range(_MOST_DECIMALS - 1, -1, -1):
+            places[np.round(values, k) == values] = k
     return places
 
 

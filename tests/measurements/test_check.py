@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import errcomp as ec
-from errcomp.errors import InputError
+from errcomp.errors import InputError, LeftOutWarning
 from errcomp.measurements import check
 from errcomp.measurements.results import MeasurementCheck
 
@@ -285,6 +285,49 @@ def test_floors_of_groups() -> None:
 def test_bad_input(data: dict[str, Any], options: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message.replace("(", r"\(")):
         check(data, **options)
+
+
+def test_a_dataset_of_several_tables_is_refused() -> None:
+    with pytest.raises(InputError, match="survey holds 17 tables"):
+        check("survey", measured="value")
+
+
+def test_a_table_without_a_possible_value() -> None:
+    found = check({"a": [1, 2], "ms": [-1.0, 0.0]}, measured="ms")
+    assert (found.impossible[0].n, found.floor.method, found.measure_next) == (2, "none", ())
+
+
+def test_impossible_values_of_a_second_column_count_as_missing() -> None:
+    data = {
+        "a": [1, 1, 2, 2],
+        "ms": [1.53127, 1.53127, 2.25391, 2.25391],
+        "b": [3.5, 3.5, 0.0, math.inf],
+    }
+    found = check(data, measured=["ms", "b", "ms"])
+    assert found.measured == ("ms", "b")
+    assert [one.rows for one in found.copies.sets] == [(1, 2), (3, 4)]
+    assert found.impossible[0].rows == (3, 4)
+
+
+def test_columns_of_lists_are_left_out_with_a_warning() -> None:
+    frame = pl.DataFrame({"a": [[1], [2]], "b": [1, 2], "ms": [1.0, 2.0]})
+    with pytest.warns(LeftOutWarning, match="columns left out: a"):
+        assert check(frame, measured="ms").key_columns == ("b",)
+    with pytest.raises(InputError, match="a: its values are lists"):
+        check(frame, measured="ms", keys=["a"])
+
+
+@pytest.mark.extras
+def test_a_column_of_several_types_is_a_key() -> None:
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"a": [1, "x", None, 1], "ms": [1.0, 2.0, 3.0, 1.2]})
+    assert check(frame, measured="ms").configurations == 3
+
+
+def test_values_beyond_all_bounds() -> None:
+    found = check({"a": [1, 1] * 6, "ms": [1e-300, 2e300] * 6}, measured="ms")
+    assert found.spread[0].ratio > 1e200
+    assert math.isfinite(found.floor.mape)
 
 
 def test_one_row() -> None:

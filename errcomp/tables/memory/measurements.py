@@ -15,12 +15,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp.errors import InputError, describe_rows, offer
+from errcomp.errors import InputError, LeftOutWarning, describe_rows, offer, warn_caller
 from errcomp.results import Dropped
 from errcomp.tables.columns import MISSING_WORDS, STATUS_OK, words_of
-from errcomp.tables.frames import to_eager
+from errcomp.tables.frames import LISTS, is_missing, to_eager
 
 if TYPE_CHECKING:
+    import narwhals as nw
     import polars as pl
 
 Floats = NDArray[np.float64]
@@ -191,7 +192,12 @@ def measurements_of(
     Raises
     ------
     InputError
-        A column is missing, a value is not a number, or no row has a measurement.
+        A column is missing or holds lists, a value is not a number, or no row has a measurement.
+
+    Warns
+    -----
+    LeftOutWarning
+        Columns of lists were left out.
 
     Examples
     --------
@@ -200,14 +206,17 @@ def measurements_of(
     """
     import polars as pl
 
-    frame: pl.DataFrame = to_eager(data).to_polars()
-    names = (measured,) if isinstance(measured, str) else tuple(measured)
+    frame = _in_polars(to_eager(data))
+    names = tuple(dict.fromkeys((measured,) if isinstance(measured, str) else measured))
     prefix = f"{source}: " if source else ""
     for name in (*names, *(keys or ())):
         if name not in frame.columns:
             raise InputError(
                 f"{prefix}no column {name!r}. {offer('Columns', frame.columns, wanted=name)}"
             )
+    for name in (*names, *(keys or ())):
+        if frame[name].dtype.is_nested():
+            raise InputError(f"{prefix}{name}: {LISTS}. Put each element in a column of its own.")
     if twice := [name for name in keys or () if name in names]:
         raise InputError(f"{prefix}{twice[0]} is named as measured and as a key. Name it once.")
     rows = np.arange(frame.height, dtype=np.int64) + (1 if line_offset is None else line_offset)
@@ -223,6 +232,9 @@ def measurements_of(
     if not kept.any():
         raise InputError(f"{prefix}no row has a value of {names[0]}. Name another column.")
     frame = frame.filter(pl.Series(kept))
+    if lists := [name for name in frame.columns if frame[name].dtype.is_nested()]:
+        warn_caller(f"{prefix}columns left out: {', '.join(lists)} ({LISTS})", LeftOutWarning)
+        frame = frame.drop(lists)
     chosen, parts, others = _sorted_out(frame, names, keys)
     return Measurements(
         source,
@@ -236,6 +248,25 @@ def measurements_of(
         unit if unit is not None else _unit(frame),
         frame,
     )
+
+
+def _in_polars(frame: nw.DataFrame[Any]) -> pl.DataFrame:
+    """Return a frame of any library in Polars; a column of several types becomes text."""
+    import polars as pl
+
+    try:
+        return frame.to_polars()
+    except (TypeError, ValueError, OverflowError, ImportError):
+        pass  # a column of several types, or of a library without PyArrow
+    columns = []
+    for name in frame.columns:
+        values = [None if is_missing(value) else value for value in frame[name].to_list()]
+        try:
+            columns.append(pl.Series(name, values))
+        except (TypeError, ValueError, OverflowError, pl.exceptions.PolarsError):
+            texts = [None if value is None else str(value) for value in values]
+            columns.append(pl.Series(name, texts))
+    return pl.DataFrame(columns)
 
 
 def _numbers(frame: pl.DataFrame, name: str, rows: Ints, prefix: str) -> Floats:
@@ -292,7 +323,7 @@ def _sorted_out(
         if keys is not None and name in keys:
             continue
         column = frame[name]
-        if column.dtype.is_nested() or column.null_count() == len(column):
+        if column.null_count() == len(column):
             continue
         kind = _kind(name, column)
         if kind == "parts":
