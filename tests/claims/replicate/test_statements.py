@@ -12,7 +12,7 @@ from scipy import stats
 
 from errcomp import datasets
 from errcomp.claims import replicate_survey
-from errcomp.claims.replicate import STATUSES
+from errcomp.claims.replicate import STATUSES, _packaged
 from errcomp.claims.replicate.statements import _NO_DATA, _RULES
 
 R, A, N, D = STATUSES
@@ -27,6 +27,8 @@ def found():
 def no_search(monkeypatch):
     """Leave out the search for the published figures, which takes a second or two."""
     monkeypatch.setattr("errcomp.claims.replicate.neusight._search", lambda source: None)
+    # A result without the search must not be kept for other tests.
+    monkeypatch.setattr("errcomp.claims.replicate._packaged", _packaged.__wrapped__)
 
 
 @pytest.fixture(scope="module")
