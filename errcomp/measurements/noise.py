@@ -164,11 +164,13 @@ def noise_of(repeats: Repeats, trimmed: float = TRIMMED) -> Noise:
 
     every = max(1, repeats.n // _MOST)
     d = (repeats.count - 1)[::every].astype(float)
+    sizes, which = np.unique(d, return_inverse=True)
     s2 = np.maximum(repeats.variance[::every], _LEAST)
     best = (-np.inf, Noise(float(np.median(s2)), np.inf))
     for freedom in _FREEDOM:
         law = (lambda d: chi2(d, scale=1 / d)) if np.isinf(freedom) else (lambda d: f(d, freedom))  # noqa: B023
-        scale = _scale(s2, law(d).cdf)
+        # The median group is where it is expected: at probability 1/2.
+        scale = float(np.median(s2 / law(sizes).median()[which]))
         place = law(d).cdf(s2 / scale)
         limit = np.quantile(place, 1 - trimmed)
         kept = place <= limit
@@ -176,20 +178,8 @@ def noise_of(repeats: Repeats, trimmed: float = TRIMMED) -> Noise:
         score = float((law(d[kept]).logpdf(s2[kept] / scale) - np.log(scale)).sum())
         score -= kept.sum() * np.log(bound)
         if score > best[0]:
-            best = (score, Noise(float(scale), freedom))
+            best = (score, Noise(scale, freedom))
     return best[1]
-
-
-def _scale(s2: Floats, cdf: object) -> float:
-    """Return the scale at which the median group is where it is expected: at probability 1/2."""
-    low, high = np.log(s2.min()) - 5, np.log(s2.max()) + 5
-    for _ in range(60):
-        middle = (low + high) / 2
-        if np.median(cdf(s2 / np.exp(middle))) > 0.5:  # type: ignore[operator]
-            low = middle
-        else:
-            high = middle
-    return float(np.exp((low + high) / 2))
 
 
 def share_below(differences: Floats, limit: float) -> float:
