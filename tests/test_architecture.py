@@ -19,14 +19,15 @@ CHECKOUT = Path(__file__).resolve().parents[1]
 ROOMS = (
     *("errors", "system", "codec", "results", "stats"),
     *("tables", "metrics", "readers", "datasets", "report"),
-    *("caveats", "summary"),
-    *("claims", "measurements", "propagation", "calibration", "planning", "decisions", "halflife"),
+    *("measurements", "caveats", "summary"),
+    *("claims", "propagation", "calibration", "planning", "decisions", "halflife"),
     "drivers",
     *("documents", "_moved", "", "cli", "__main__"),
 )
-#: Packages for different questions: they meet in the rooms below them.
+#: Packages for different questions: they meet in the rooms below them. Whether the measured side
+#: is fit is a question beneath the others: an audit asks it.
 QUESTIONS = (
-    *("claims", "measurements", "propagation", "calibration", "planning", "decisions", "halflife"),
+    *("claims", "propagation", "calibration", "planning", "decisions", "halflife"),
     "drivers",
 )
 #: Entries of a folder, and of the package itself and the list of commands.

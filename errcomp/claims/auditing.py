@@ -24,12 +24,15 @@ from errcomp.codec import (
     Names,
     NullAs,
     Part,
+    if_known,
     key,
     plain_keys,
     shape_of,
 )
 from errcomp.datasets.inputs import pairs_from
 from errcomp.errors import InputError, describe_names, warn_caller
+from errcomp.measurements.audited import measured_side
+from errcomp.measurements.results import MeasuredSide
 from errcomp.metrics import figure
 from errcomp.metrics.intervals import check_options, fewest_resamples
 from errcomp.metrics.intervals.dependence import cluster_keys, dependence
@@ -291,6 +294,9 @@ class Audit(Shown, Document):
         were in memory. In an engine, medians are those of a histogram, ``median_ape_approx``.
     not_looked_for : tuple of str
         Caveats that were not checked, because they need single pairs.
+    measurements : MeasuredSide or None
+        What the measured side says: its noise, and the error that remains without it. None in an
+        engine, and for more than 100,000 pairs.
     """
 
     SCHEMA: ClassVar = "errcomp.audit/1"
@@ -305,6 +311,7 @@ class Audit(Shown, Document):
         "cluster_keys",
         key("engine", "engine", Annotated[str, NullAs("")]),
         "not_looked_for",
+        if_known("measurements"),
     )
 
     source: str
@@ -323,6 +330,7 @@ class Audit(Shown, Document):
     cluster_keys: tuple[str, ...]
     engine: str = ""
     not_looked_for: tuple[str, ...] = ()
+    measurements: MeasuredSide | None = None
 
     def _agree(self, field: Field) -> None:
         """Refuse rows without the grouping keys, and verdicts on claims without a claim."""
@@ -528,6 +536,7 @@ def audit(
         cluster_keys=clusters,
         engine=table.engine,
         not_looked_for=not_looked_for(several_tools=len(names) > 1) if table.engine else (),
+        measurements=measured_side(chosen, seed=seed) if isinstance(chosen, Pairs) else None,
     )
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from errcomp.errors import InputError
 
@@ -92,13 +92,10 @@ def check(
     """
     import numpy as np
 
-    from errcomp.measurements.copies import find_copies
     from errcomp.measurements.drift import find_drift
-    from errcomp.measurements.hidden import find_hidden
     from errcomp.measurements.plausible import implausible
     from errcomp.measurements.results import DriftRow, ExplainingColumn, LeftOutColumn
     from errcomp.measurements.results import MeasurementCheck as Check
-    from errcomp.tables.memory.measurements import once_for_each_tool
 
     rows = read_measurements(table, measured=measured, keys=keys, unit=unit)
     grouped = tuple(dict.fromkeys((by,) if isinstance(by, str) else by))
@@ -108,16 +105,8 @@ def check(
                 f"cannot group by {name!r}: it is not a key of the table. Keys: "
                 f"{', '.join(rows.keys)}"
             )
-    value = rows.values[:, 0]
-    fine = (value > 0) & np.isfinite(value)
-    use = fine & once_for_each_tool(rows)
     broken = implausible(rows)
-    copies = find_copies(rows, fine, use)
-    once = use.copy()
-    for found in copies:
-        for members in found.members:
-            once[members[1:]] = False
-    hidden = find_hidden(rows, once)
+    use, once, copies, hidden = findings(rows)
     floor, floors = _floors(rows, once, hidden, grouped)
     drift = find_drift(hidden.repeats, [p for p in rows.parts if p.kind in ("time", "repeat")])
     kinds = [LeftOutColumn(part.name, part.kind) for part in rows.parts]
@@ -158,6 +147,44 @@ def check(
         measure_next=_next(rows, use) if floor.method != "repeats" else (),
         dropped=rows.dropped,
     )
+
+
+class Findings(NamedTuple):
+    """What a table of measurements shows.
+
+    Attributes
+    ----------
+    use : ndarray of bool, shape (n,)
+        Positive, finite measurements, each once, however many tools predict it.
+    once : ndarray of bool, shape (n,)
+        The same without copies.
+    copies : list of Found
+    hidden : Hidden
+    """
+
+    use: NDArray[np.bool_]
+    once: NDArray[np.bool_]
+    copies: Sequence[Found]
+    hidden: Hidden
+
+
+def findings(rows: Measurements) -> Findings:
+    """Find copies, and rows with equal keys that differ by more than noise."""
+    import numpy as np
+
+    from errcomp.measurements.copies import find_copies
+    from errcomp.measurements.hidden import find_hidden
+    from errcomp.tables.memory.measurements import once_for_each_tool
+
+    value = rows.values[:, 0]
+    fine = (value > 0) & np.isfinite(value)
+    use = fine & once_for_each_tool(rows)
+    copies = find_copies(rows, fine, use)
+    once = use.copy()
+    for found in copies:
+        for members in found.members:
+            once[members[1:]] = False
+    return Findings(use, once, copies, find_hidden(rows, once))
 
 
 def read_measurements(
@@ -335,10 +362,32 @@ def _floors(
 
 
 def _floor(table: Measurements, use: NDArray[np.bool_], hidden: Hidden) -> Floor:
+    """Return the floor of MAPE of the rows in use: from repeats, else from neighbours."""
+    from errcomp.measurements.floor import absolute_to_mape
+    from errcomp.measurements.neighbours import neighbours_of
+    from errcomp.measurements.results import Floor
+
+    floor = floor_of(table, use, hidden)
+    near = neighbours_of(table, use) if floor.method == "none" else None
+    if near is None:
+        return floor
+    return Floor(
+        absolute_to_mape(near.absolute),
+        math.nan,
+        math.nan,
+        "neighbours",
+        len(set(near.line.tolist())),
+        len(near.error),
+        math.nan,
+        near.along,
+    )
+
+
+def floor_of(table: Measurements, use: NDArray[np.bool_], hidden: Hidden) -> Floor:
+    """Return the floor of MAPE of the rows in use from repeats, if there are any."""
     import numpy as np
 
-    from errcomp.measurements.floor import absolute_to_mape, floor_of_repeats
-    from errcomp.measurements.neighbours import neighbours_of
+    from errcomp.measurements.floor import floor_of_repeats
     from errcomp.measurements.noise import repeats_of
     from errcomp.measurements.results import Floor
     from errcomp.tables.memory.measurements import numbered
@@ -350,32 +399,19 @@ def _floor(table: Measurements, use: NDArray[np.bool_], hidden: Hidden) -> Floor
     flagged = np.zeros(table.n, dtype=bool)
     flagged[hidden.unexplained] = True
     usual = repeats_of(finer, logs, use & ~flagged)
-    if usual.n and np.any(usual.difference > 0):
-        found = floor_of_repeats(usual)
-        whole = floor_of_repeats(every) if every.n > usual.n else found
-        return Floor(
-            found.mape,
-            found.low,
-            found.high,
-            "repeats",
-            usual.n,
-            len(usual.rows),
-            whole.mape,
-            None,
-        )
-    near = neighbours_of(table, use)
-    if near is None:
+    if not usual.n or not np.any(usual.difference > 0):
         return Floor(math.nan, math.nan, math.nan, "none", 0, 0, math.nan, None)
-    value = absolute_to_mape(near.absolute)
+    found = floor_of_repeats(usual)
+    whole = floor_of_repeats(every) if every.n > usual.n else found
     return Floor(
-        value,
-        math.nan,
-        math.nan,
-        "neighbours",
-        len(set(near.line.tolist())),
-        len(near.error),
-        math.nan,
-        near.along,
+        found.mape,
+        found.low,
+        found.high,
+        "repeats",
+        usual.n,
+        len(usual.rows),
+        whole.mape,
+        None,
     )
 
 

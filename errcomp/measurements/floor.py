@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from errcomp.measurements.noise import MOST_LOG, Repeats
 
-__all__ = ["LEVEL", "FloorFigure", "absolute_to_mape", "floor_of_repeats"]
+__all__ = ["LEVEL", "FloorFigure", "absolute_to_mape", "floor_of_repeats", "sd_of_floor"]
 
 Floats = NDArray[np.float64]
 
@@ -122,6 +122,24 @@ def absolute_to_mape(absolute: float) -> float:
 
     sd = min(absolute / _ABSOLUTE, _MOST_SD)
     return float(math.exp(sd**2 / 2) * (2 * ndtr(sd) - 1))
+
+
+def sd_of_floor(mape: float) -> float:
+    """Return the standard deviation of normal noise (of logarithms) with this floor.
+
+    Examples
+    --------
+    >>> round(sd_of_floor(absolute_to_mape(0.04)), 4), round(0.04 / _ABSOLUTE, 4)
+    (0.0501, 0.0501)
+    """
+    low, high = 0.0, _MOST_SD
+    for _ in range(80):
+        middle = (low + high) / 2
+        if absolute_to_mape(middle * _ABSOLUTE) < mape:
+            low = middle
+        else:
+            high = middle
+    return (low + high) / 2
 
 
 # The ratio of E|e| to E|e - e'|.

@@ -170,7 +170,7 @@ def noise_of(repeats: Repeats, trimmed: float = TRIMMED) -> Noise:
     for freedom in _FREEDOM:
         law = (lambda d: chi2(d, scale=1 / d)) if np.isinf(freedom) else (lambda d: f(d, freedom))  # noqa: B023
         # The median group is where it is expected: at probability 1/2.
-        scale = float(np.median(s2 / law(sizes).median()[which]))
+        scale = float(np.median(s2 / np.asarray(law(sizes).ppf(0.5))[which]))
         place = law(d).cdf(s2 / scale)
         limit = np.quantile(place, 1 - trimmed)
         kept = place <= limit

@@ -23,8 +23,11 @@ __all__ = [
     "HiddenKey",
     "ImpossibleRows",
     "LeftOutColumn",
+    "MeasuredSide",
     "MeasurementCheck",
     "RepeatSpread",
+    "TooClose",
+    "WithoutNoise",
 ]
 
 
@@ -241,6 +244,85 @@ class DriftRow(Document):
     high: float
     at: str | None
     p: Share
+
+
+@dataclass(frozen=True, slots=True)
+class WithoutNoise(Document):
+    """The MAPE of a tool that would remain if the measurements had no noise.
+
+    Attributes
+    ----------
+    tool : str
+    mape : float
+        What the audit shows, of the predictions above 0.
+    remaining, low, high : float
+        An estimate with its 95 % interval.
+    """
+
+    tool: str
+    mape: float
+    remaining: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class TooClose(Document):
+    """Two tools whose difference could be noise of the measurements.
+
+    Attributes
+    ----------
+    first, second : str
+        The first has the smaller MAPE.
+    difference : float
+        Of their MAPE on the measurements that both predict.
+    smallest : float
+        Difference that noise of the measurements exceeds in 5 % of cases.
+    n : int
+        Measurements that both predict.
+    """
+
+    first: str
+    second: str
+    difference: float
+    smallest: float
+    n: Count
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredSide(Document):
+    """What the measured side of pairs says about their errors.
+
+    Attributes
+    ----------
+    n : int
+        Measurements, each once, however many tools predict it.
+    configurations, repeated : int
+        Distinct configurations, and measurements whose configuration has several.
+    copies : int
+        Rows that state a measurement that another row states.
+    differ : int
+        Rows with equal keys that differ by more than noise, without a column that says why.
+    explained_by : tuple of str
+        Columns beside the keys that explain differences within equal keys.
+    explained : float
+        Share of the variance within equal keys that the first of them explains; NaN without one.
+    floor : Floor
+    tools : tuple of WithoutNoise
+        Where repeats show the noise.
+    too_close : tuple of TooClose
+    """
+
+    n: Count
+    configurations: Count
+    repeated: Count
+    copies: Count
+    differ: Count
+    explained_by: tuple[str, ...]
+    explained: Annotated[Share, Undefined]
+    floor: Floor
+    tools: tuple[WithoutNoise, ...]
+    too_close: tuple[TooClose, ...]
 
 
 @dataclass(frozen=True, slots=True)

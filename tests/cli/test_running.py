@@ -82,8 +82,9 @@ def test_the_way_from_a_file_to_the_table_of_the_audit_is_short(pairs_csv: Path)
     argv = ("audit", pairs_csv, "--predicted", "estimate", "--measured", "latency")
     working = modules(WORKING, *argv)
     assert len({name for name in working if name.startswith("errcomp.cli")}) <= 7
-    assert len(working) <= 49
-    assert len(modules(IMPORTED, *argv)) <= 94
+    # Four of these, and six of those imported, are about the measured side.
+    assert len(working) <= 53
+    assert len(modules(IMPORTED, *argv)) <= 100
 
 
 DUMMY = '''"""Greet a table."""

@@ -177,6 +177,7 @@ def test_damage_ends_in_a_message_and_in_nothing_else(each: Any) -> None:
 
 #: Keys that documents of earlier versions lack.
 _LATER = {
+    "errcomp.audit/1": {"measurements"},
     "errcomp.calibration/1": {"flagged"},
     "errcomp.half-life-check/1": {"autocorrelation"},
     "errcomp.half-life-dry-run/1": {"reported"},

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from errcomp.caveats import CHECKS
 from errcomp.claims.verdict import could_hold_as, lacks_aggregation, spoken
+from errcomp.measurements.view.audited import side_notes, side_table
 from errcomp.metrics import figure
 from errcomp.report import forms
 from errcomp.report.drawing.words import count
@@ -102,7 +103,7 @@ def audit_view(audit: Audit, pairs: Pairs | None = None) -> Report:
         line=_line(audit),
         verdicts=_verdicts(audit),
         advice=_overall_advice(audit),
-        tables=[_groups(audit), _other_figures(audit)],
+        tables=[_groups(audit), _other_figures(audit), *side_table(audit.measurements)],
         notes=notes,
         figures=_figures(audit, pairs),
         method=_method(audit),
@@ -308,6 +309,7 @@ def _notes(result: Audit, shown: Sequence[AuditRow]) -> list[Note]:
         notes += listing("Other claims:", map(claim_line, others), on="text")
     if result.caveats:
         notes += listing("Comparing these tools:", (c.message for c in result.caveats), on="text")
+    notes += side_notes(result.measurements)
     notes += [Note(f"Not used: {not_used(dropped)}", on="text") for dropped in result.dropped]
     if result.others:
         tools = f"Other tools in the table, to audit with --tool NAME: {', '.join(result.others)}"

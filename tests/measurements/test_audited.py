@@ -1,0 +1,184 @@
+"""The measured side of an audit: what remains of an error without noise, tools too close."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pytest
+
+import errcomp as ec
+from errcomp.measurements import audited
+from errcomp.measurements.audited import measured_side
+from errcomp.measurements.floor import FloorFigure, absolute_to_mape, sd_of_floor
+from errcomp.measurements.without_noise import remaining
+
+pytestmark = pytest.mark.core
+
+Run = Callable[..., Any]
+
+
+def repeated(sd: float = 0.05, factor: float = 1.02, seed: int = 0, n: int = 100) -> dict[str, Any]:
+    """Three measurements of each configuration, with one prediction."""
+    rng = np.random.default_rng(seed)
+    batch = np.repeat(np.arange(1, n + 1), 3)
+    measured = batch * np.exp(sd * rng.normal(size=3 * n))
+    return {"batch": batch, "measured": measured, "predicted": factor * batch}
+
+
+def several(*factors: float, other: float = 0.0) -> dict[str, Any]:
+    """Tools that predict the same measurements, with errors of their own."""
+    one = repeated()
+    rng = np.random.default_rng(1)
+    tools: dict[str, list[Any]] = {"tool": [], "batch": [], "measured": [], "predicted": []}
+    for i, factor in enumerate(factors):
+        own = np.repeat(np.exp(other * rng.normal(size=100)), 3)
+        tools["tool"] += ["ABCDEFGHIJKLMN"[i]] * 300
+        tools["batch"] += one["batch"].tolist()
+        tools["measured"] += one["measured"].tolist()
+        tools["predicted"] += (factor * one["batch"] * own).tolist()
+    return tools
+
+
+def test_repeats_show_the_noise_and_what_remains_without_it() -> None:
+    side = measured_side(ec.Pairs(repeated(factor=1.1)))
+    assert side is not None
+    assert (side.n, side.configurations, side.repeated, side.copies, side.differ) == (
+        *(300, 100, 300),
+        *(0, 0),
+    )
+    assert side.floor.low < 0.0399 < side.floor.high
+    (tool,) = side.tools
+    assert (tool.tool, side.too_close) == ("", ())
+    assert tool.low < 0.1 < tool.high
+    assert tool.remaining < tool.mape
+    assert tool.high - tool.low < 0.02
+
+
+def test_a_perfect_predictor_may_have_no_error_of_its_own() -> None:
+    side = measured_side(ec.Pairs(repeated(factor=1.0)))
+    assert side is not None
+    assert side.tools[0].low == 0.0
+    assert side.tools[0].remaining < 0.5 * side.tools[0].mape
+
+
+def test_rows_of_other_predictions_are_no_repeats() -> None:
+    # Each row of a batch is another workload, which no column names; the tool knows it.
+    table = repeated()
+    table["predicted"] = table["predicted"] * np.exp(np.random.default_rng(2).normal(size=300))
+    side = measured_side(ec.Pairs(table))
+    assert side is not None
+    assert (side.configurations, side.repeated, side.floor.method) == (300, 0, "none")
+    assert math.isnan(side.floor.mape)
+    assert side.tools == ()
+
+
+def test_a_repetition_or_a_date_is_no_key() -> None:
+    table = {**repeated(), "repeat": np.tile([1, 2, 3], 100)}
+    side = measured_side(ec.Pairs(table))
+    assert side is not None
+    assert side.repeated == 300
+
+
+def test_tools_that_noise_could_rank_are_named() -> None:
+    side = measured_side(ec.Pairs(several(0.998, 1.001, 1.5)))
+    assert side is not None
+    assert side.n == 300
+    assert [tool.tool for tool in side.tools][-1] == "C"
+    assert [tool.mape for tool in side.tools] == sorted(tool.mape for tool in side.tools)
+    (close,) = side.too_close
+    assert {close.first, close.second} == {"A", "B"}
+    assert 0 <= close.difference < close.smallest < 0.02
+    assert close.n == 300
+    by_tool = {tool.tool: tool.mape for tool in side.tools}
+    assert by_tool[close.second] - by_tool[close.first] == pytest.approx(close.difference)
+
+
+def test_noise_explains_a_difference_as_often_as_stated() -> None:
+    hits = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        own = 0.02 * rng.normal(size=(2, 100, 1))
+        first, second = np.abs(own[:, None] - 0.05 * rng.normal(size=(50, 100, 3))).mean(
+            axis=(2, 3)
+        )
+        noise = 0.05 * rng.normal(size=(100, 3))
+        differences = np.abs(own[0] - noise) - np.abs(own[1] - noise)
+        variance = audited._within(differences.ravel(), np.repeat(np.arange(100), 3))
+        assert variance is not None
+        off = differences.mean() - (first - second).mean()
+        hits += bool(abs(off) < 1.96 * math.sqrt(variance / 300))
+    assert 182 <= hits <= 198  # 95 %, within 2.6 binomial standard errors
+
+
+def test_of_many_tools_only_neighbours_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audited, "_EACH", 2)
+    side = measured_side(ec.Pairs(several(0.997, 0.998, 1.001, 1.002)))
+    assert side is not None
+    order = [tool.tool for tool in side.tools]
+    assert {(c.first, c.second) for c in side.too_close} <= {*pairwise(order)}
+
+
+def test_large_tables_are_left_to_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(audited, "MOST", 299)
+    assert measured_side(ec.Pairs(repeated())) is None
+    audit = ec.audit(repeated())
+    assert audit.measurements is None
+    assert "measurements" not in audit.to_dict()
+
+
+def test_predictions_of_zero_are_left_out() -> None:
+    table = repeated()
+    table["predicted"] = np.where(table["batch"] > 50, 0.0, table["predicted"])
+    side = measured_side(ec.Pairs(table))
+    assert side is not None
+    assert side.tools[0].mape < 0.1
+
+
+def test_the_audit_says_it(run: Run, tmp_path: Any) -> None:
+    import polars as pl
+
+    pl.DataFrame(repeated(factor=1.1)).write_csv(tmp_path / "t.csv")
+    ran = run("audit", tmp_path / "t.csv", "--explain")
+    text = " ".join(ran.out.split())
+    assert "A perfect predictor would show a MAPE of 4.06 % [3.6, 4.5] here" in text
+    assert "of the MAPE of 10.46 % would remain" in text
+    pl.DataFrame(repeated(n=3)).unique("batch").write_csv(tmp_path / "t.csv")
+    ran = run("audit", tmp_path / "t.csv", "--explain")
+    text = " ".join(ran.out.split())
+    assert "No measurement was repeated: their noise is unknown" in text
+
+
+def test_copies_and_hidden_keys_are_counted(run: Run, tmp_path: Any) -> None:
+    import polars as pl
+
+    table = pl.DataFrame(repeated()).with_columns(
+        note=pl.Series(["mode=a", "mode=b", "mode=a"] * 100)
+    )
+    slow = pl.when(pl.col("note") == "mode=b").then(2.0).otherwise(1.0)
+    table = table.with_columns(measured=pl.col("measured") * slow)
+    table = pl.concat([table, table.head(6)])
+    side = ec.audit(table).measurements
+    assert side is not None
+    assert side.copies == 12
+    assert side.explained_by == ("note:mode",)
+    assert side.explained > 0.9
+    table.write_csv(tmp_path / "t.csv")
+    text = " ".join(run("audit", tmp_path / "t.csv", "--explain").out.split())
+    assert "12 of 306 measurements are copies of others." in text
+    assert "Measurements with equal keys differ with note:mode, which explains 9" in text
+
+
+@pytest.mark.parametrize("mape", [0.001, 0.04, 0.5, 3.0])
+def test_the_noise_of_a_floor(mape: float) -> None:
+    assert absolute_to_mape(sd_of_floor(mape) * math.sqrt(2 / math.pi)) == pytest.approx(mape)
+
+
+def test_without_noise_every_error_remains() -> None:
+    logs = np.array([-0.1, 0.2, 0.3, 0.05, 0.0])
+    found = remaining(logs, FloorFigure(0.0, 0.0, 0.0))
+    expected = float(np.abs(np.expm1(logs)).mean())
+    assert (found.mape, found.low, found.high) == pytest.approx((expected,) * 3)
