@@ -46,6 +46,7 @@ CLASSES = {
     "half-life-check": "errcomp.halflife.gate.checking.ValidationCheck",
     "half-life-dry-run": "errcomp.halflife.gate.dry_run.DryRun",
     "half-life-blame": "errcomp.halflife.steps.blame.Blame",
+    "error-budget": "errcomp.measurements.results.ErrorBudget",
     "measurements": "errcomp.measurements.results.MeasurementCheck",
     "comparison": "errcomp.decisions.comparing.Comparison",
     "decisions": "errcomp.decisions.results.Decisions",

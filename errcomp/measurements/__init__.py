@@ -1,4 +1,4 @@
-"""Is the measured side of a table fit to evaluate a predictor by?
+"""Is the measured side of a table fit to evaluate a predictor by, and which error is whose?
 
 Copies, rows with equal keys that differ by more than noise, impossible values, drift, and the
 floor of MAPE: the error that a perfect predictor would show against these measurements.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from importlib import import_module
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from errcomp.measurements.attribution import budget as budget
     from errcomp.measurements.copies import Found
     from errcomp.measurements.hidden import Hidden
     from errcomp.measurements.plausible import Broken
@@ -32,10 +34,18 @@ if TYPE_CHECKING:
     )
     from errcomp.tables.memory.measurements import Measurements
 
-__all__ = ["check"]
+__all__ = ["budget", "check"]
 
+#: Public name to the module that has it, imported at first use.
+_LAZY = {"budget": "errcomp.measurements.attribution"}
 #: Configurations whose repeats the figure shows.
 _DRAWN = 400
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def check(

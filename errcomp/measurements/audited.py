@@ -57,14 +57,9 @@ def measured_side(pairs: Pairs, *, seed: int = 0) -> MeasuredSide | None:
     """
     if pairs.n > MOST:
         return None
-    from errcomp.tables.memory.measurements import measurements_of, once_for_each_tool
-    from errcomp.tables.table import plain_values
+    from errcomp.tables.memory.measurements import once_for_each_tool
 
-    columns = {name: plain_values(name, pairs.column(name)) for name in pairs.keys}
-    rows = measurements_of({**columns, "measured": pairs.measured}, measured="measured")
-    # A tool predicts the same for repeats. Where it does not, it knows a key that the table lacks.
-    predicted = np.unique(pairs.predicted, return_inverse=True)[1]
-    rows = replace(rows, keys={**rows.keys, "predicted": predicted})
+    rows = rows_of(pairs)
     group = rows.group[once_for_each_tool(rows)]
     if len(np.unique(group)) == len(group):
         none = Floor(math.nan, math.nan, math.nan, "none", 0, 0, math.nan, None)
@@ -91,6 +86,22 @@ def measured_side(pairs: Pairs, *, seed: int = 0) -> MeasuredSide | None:
         tools=tuple(tools),
         too_close=tuple(close),
     )
+
+
+def rows_of(pairs: Pairs) -> Measurements:
+    """Return the measured side of pairs.
+
+    A tool predicts the same for repeats. Where it does not, it knows a key that the table lacks:
+    the prediction is part of the configuration.
+    """
+    from errcomp.tables.memory.measurements import measurements_of
+    from errcomp.tables.table import plain_values
+
+    columns = {name: plain_values(name, pairs.column(name)) for name in pairs.keys}
+    rows = measurements_of({**columns, "measured": pairs.measured}, measured="measured")
+    with np.errstate(divide="ignore"):
+        predicted = np.unique(np.round(np.log(pairs.predicted), 6), return_inverse=True)[1]
+    return replace(rows, keys={**rows.keys, "predicted": predicted})
 
 
 def _without_noise(

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.measurements.noise import Repeats
+from errcomp.stats.permutation import shuffles, tail, without_means
 from errcomp.tables.memory.measurements import Part
 
 __all__ = ["Drift", "find_drift"]
@@ -87,18 +88,16 @@ def _drift(part: Part, repeats: Repeats, tested: int) -> Drift | None:
     y, group = _clipped(some.residual), some.of_row
     place = np.unique(part.codes[some.rows], return_inverse=True)[1].astype(float)
     steps = list(_steps(place, group))
-    trend = _centred(place, group)
+    trend = without_means(place, group)
     designs = np.stack([trend, *[x for _, x in steps]], axis=1)
     size = np.sqrt((designs**2).sum(axis=0))
     score = np.abs(y @ designs) / size
-    rng = np.random.default_rng(0)
     chance = np.empty((_SHUFFLES, 2))
-    for i in range(_SHUFFLES):
-        other = y[np.lexsort((rng.random(len(y)), group))]
+    for i, other in enumerate(shuffles(y, group, _SHUFFLES)):
         one = np.abs(other @ designs) / size
         chance[i] = one[0], one[1:].max(initial=0.0)
     values = np.array([score[0], score[1:].max(initial=0.0)])
-    ps = [_tail(values[k], chance[:, k]) for k in (0, 1)]
+    ps = [tail(values[k], chance[:, k]) for k in (0, 1)]
     p = 2 * min(ps) * tested
     if p > _LEVEL:
         return None
@@ -117,16 +116,12 @@ def _clipped(residual: Floats) -> Floats:
     return np.clip(residual, -limit, limit) if limit > 0 else residual
 
 
-def _centred(x: Floats, group: Ints) -> Floats:
-    return np.asarray(x - (np.bincount(group, x) / np.bincount(group))[group])
-
-
 def _steps(place: Floats, group: Ints) -> Iterator[tuple[float, Floats]]:
     """Yield the places at which a step may be, with the step's shape within configurations."""
     order = np.sort(place)
     first, last = order[int(_EDGE * len(order))], order[-1 - int(_EDGE * len(order))]
     for at in np.unique(place[(place > first) & (place <= last)]).tolist()[:200]:
-        x = _centred((place >= at).astype(float), group)
+        x = without_means((place >= at).astype(float), group)
         if (x**2).sum() > 0:
             yield at, x
 
@@ -142,14 +137,3 @@ def _effect(y: Floats, x: Floats, group: Ints) -> tuple[float, float]:
 
 def _value(part: Part, repeats: Repeats, place: Floats, at: float) -> object:
     return part.values[int(part.codes[repeats.rows][np.argmax(place == at)])]
-
-
-def _tail(value: float, chance: Floats) -> float:
-    """Return how often chance gives as much, by a gamma law of the shuffled values."""
-    from scipy.stats import gamma
-
-    mean, variance = float(chance.mean()), float(chance.var())
-    if variance <= 0:
-        return 1.0
-    below = gamma.sf(value, mean**2 / variance, scale=variance / mean)
-    return float(max(below, 0.0)) if value > chance.max() else float((chance >= value).mean())

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.measurements.noise import MOST_LOG, Noise, Repeats, noise_of, repeats_of
+from errcomp.stats.permutation import shuffles, tail, without_means
 from errcomp.stats.significance import benjamini_hochberg
 from errcomp.tables.memory.measurements import Measurements, Part, numbered
 
@@ -97,12 +98,15 @@ class Hidden:
     ----------
     repeats : Repeats
         Groups of equal keys, and equal values of the columns that explain differences.
+    repeats_of_keys : Repeats
+        Groups of equal keys alone.
     groups : list of Group
         Groups that differ by more than noise, the largest ratio first.
     explanations : list of Explanation
     """
 
     repeats: Repeats
+    repeats_of_keys: Repeats
     groups: Sequence[Group]
     explanations: Sequence[Explanation]
 
@@ -137,7 +141,7 @@ def find_hidden(table: Measurements, use: Mask) -> Hidden:
     logs = np.log(np.where(use, table.values[:, 0], 1.0))
     repeats = repeats_of(table.group, logs, use)
     if repeats.n < 2:
-        return Hidden(repeats, [], [])
+        return Hidden(repeats, repeats, [], [])
     noise = noise_of(repeats)
     found = explanations(repeats, table.parts, noise)
     finer = repeats
@@ -150,7 +154,7 @@ def find_hidden(table: Measurements, use: Mask) -> Hidden:
     if finer.n >= 2:
         p, which = noise.p_of(finer), np.flatnonzero(_reported(finer, noise))
         groups += [_group(finer, i, p[i], None) for i in which.tolist()]
-    return Hidden(finer, sorted(groups, key=lambda group: -group.ratio), found)
+    return Hidden(finer, repeats, sorted(groups, key=lambda group: -group.ratio), found)
 
 
 def _group(repeats: Repeats, i: int, p: float, part: Part | None) -> Group:
@@ -188,7 +192,7 @@ def _explained(
     for i, one in enumerate(found):
         codes = one.part.codes[repeats.rows]
         within = numbered([repeats.of_row, codes], len(codes))
-        left = np.add.reduceat(_without_means(repeats.residual, within) ** 2, repeats.start)
+        left = np.add.reduceat(without_means(repeats.residual, within) ** 2, repeats.start)
         # The values of a group are numbered together, so sorting leaves each group in its place.
         firsts = np.r_[True, np.diff(np.sort(within)) != 0]
         values = np.add.reduceat(firsts.astype(int), repeats.start)
@@ -203,11 +207,6 @@ def _explained(
         best[better], p[better], most[better] = i, chance[better], (1 - left / total)[better]
     for group in np.flatnonzero((best >= 0) & (p < _LEAST)).tolist():
         yield group, float(p[group]), found[best[group]].part
-
-
-def _without_means(values: Floats, group: Ints) -> Floats:
-    mean = np.bincount(group, values) / np.maximum(np.bincount(group), 1)
-    return np.asarray(values - mean[group])
 
 
 # Which columns explain.
@@ -240,13 +239,13 @@ def _test(part: Part, repeats: Repeats, noise: Noise) -> tuple[float, float]:
     every = max(1, len(varied.rows) // _MOST)
     varied = varied.take(np.arange(varied.n) % every == 0)
     limit = _OUTLIER * math.sqrt(noise.variance)
-    y = _without_means(np.clip(varied.residual, -limit, limit), varied.of_row)
-    shuffled = list(_shuffles(varied, y))
+    y = without_means(np.clip(varied.residual, -limit, limit), varied.of_row)
+    shuffled = list(shuffles(y, varied.of_row, _SHUFFLES))
     shares, ps = [], []
     for explained in _ways(part, varied, part.codes[varied.rows]):
         value = explained(y)
         chance = np.array([explained(one) for one in shuffled])
-        ps.append(_tail(value, chance))
+        ps.append(tail(value, chance))
         spare = max(1.0 - float(chance.mean()), 1e-9)
         shares.append(min(max(0.0, (value - float(chance.mean())) / spare), 1.0))
     if not ps:
@@ -254,34 +253,18 @@ def _test(part: Part, repeats: Repeats, noise: Noise) -> tuple[float, float]:
     return max(shares), min(1.0, len(ps) * min(ps))
 
 
-def _shuffles(repeats: Repeats, y: Floats) -> Iterator[Floats]:
-    rng = np.random.default_rng(0)
-    for _ in range(_SHUFFLES):
-        yield y[np.lexsort((rng.random(len(y)), repeats.of_row))]
-
-
-def _tail(value: float, chance: Floats) -> float:
-    from scipy.stats import gamma
-
-    # 400 shuffles alone cannot go below 1/400: the tail is that of a gamma law.
-    mean, variance = float(chance.mean()), float(chance.var())
-    if variance <= 0 or mean <= 0:
-        return 1.0 if value <= chance.max() else 1 / (len(chance) + 1)
-    return float(gamma.sf(value, mean**2 / variance, scale=variance / mean))
-
-
 def _ways(part: Part, repeats: Repeats, codes: Ints) -> Iterator[Callable[[Floats], float]]:
     """Yield functions that return the share of the variance of y that a column explains."""
     numbers = _numbers(part, codes)
     if numbers is not None:
-        x = _without_means(numbers, repeats.of_row)
+        x = without_means(numbers, repeats.of_row)
         if (x**2).sum() > 0:
             yield _Slope(x[:, None])
     levels, code = np.unique(codes, return_inverse=True)
     if 1 < len(levels) <= _LEVELS:
         dummies = np.stack(
             [
-                _without_means((code == k).astype(float), repeats.of_row)
+                without_means((code == k).astype(float), repeats.of_row)
                 for k in range(1, len(levels))
             ],
             axis=1,
@@ -318,7 +301,7 @@ class _Means:
     within: Ints
 
     def __call__(self, y: Floats) -> float:
-        left = _without_means(y, self.within)
+        left = without_means(y, self.within)
         return 1 - float((left**2).sum()) / max(float((y**2).sum()), 1e-300)
 
 

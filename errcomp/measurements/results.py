@@ -6,7 +6,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from errcomp.codec import Count, Document, Positive, Share, Size, Undefined, key
+from errcomp.codec import (
+    Count,
+    Coverage,
+    Document,
+    Field,
+    Meta,
+    Positive,
+    Share,
+    Size,
+    Undefined,
+    key,
+)
 from errcomp.report.shown import Shown
 from errcomp.results import Dropped
 
@@ -14,9 +25,11 @@ if TYPE_CHECKING:
     from errcomp.report.model import Report
 
 __all__ = [
+    "BudgetPart",
     "Copies",
     "CopySet",
     "DriftRow",
+    "ErrorBudget",
     "ExplainingColumn",
     "Floor",
     "FloorOf",
@@ -25,6 +38,7 @@ __all__ = [
     "LeftOutColumn",
     "MeasuredSide",
     "MeasurementCheck",
+    "NotLookedFor",
     "RepeatSpread",
     "TooClose",
     "WithoutNoise",
@@ -323,6 +337,116 @@ class MeasuredSide(Document):
     floor: Floor
     tools: tuple[WithoutNoise, ...]
     too_close: tuple[TooClose, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetPart(Document):
+    """What one cause adds to a MAPE.
+
+    Attributes
+    ----------
+    cause : str
+        ``copies``, ``noise``, ``hidden``, ``load``, ``kernels``, ``composition``, ``factor`` or
+        ``rest``.
+    meaning : str
+    added : float
+        Fraction of the measurement, as the MAPE; negative where the cause offsets others.
+    low, high : float
+    """
+
+    cause: str
+    meaning: str
+    added: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True)
+class NotLookedFor(Document):
+    """A cause that the table cannot show.
+
+    Attributes
+    ----------
+    cause : str
+    why : str
+    """
+
+    cause: str
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBudget(Shown, Document):
+    """Which part of the MAPE of a tool comes from which cause.
+
+    Attributes
+    ----------
+    source, tool : str
+    n : int
+    left_out : int
+        Pairs without a prediction, or sums of kernels, above 0.
+    mape : float
+    parts : tuple of BudgetPart
+        They add up to the MAPE; the largest first.
+    largest : str or None
+        The largest cause; None where drawn tables disagree.
+    sure : float
+        Share of drawn tables in which the first part is the largest.
+    averages : mapping of str to float
+        The error by other averages: what the definition alone changes.
+    not_looked_for : tuple of NotLookedFor
+    level : float
+        Of the intervals.
+    seed : int
+    dropped : tuple of Dropped
+    """
+
+    SCHEMA: ClassVar = "errcomp.error-budget/1"
+    COMMAND: ClassVar = "measurements budget"
+
+    source: str
+    tool: str
+    n: Count
+    left_out: Count
+    mape: Size
+    parts: Annotated[tuple[BudgetPart, ...], Meta(min_length=1)]
+    largest: str | None
+    sure: Share
+    averages: Mapping[str, float]
+    not_looked_for: tuple[NotLookedFor, ...]
+    level: Coverage
+    seed: Count
+    dropped: tuple[Dropped, ...]
+
+    def _agree(self, field: Field) -> None:
+        """Refuse a largest cause that is not the first part."""
+        if self.largest not in (None, self.parts[0].cause):
+            field.at("largest").refuse(f"{self.parts[0].cause}, the first of the parts, or null")
+
+    def rows_document(self) -> Mapping[str, Any]:
+        """Return the parts: what ``-o FILE.csv`` writes.
+
+        Examples
+        --------
+        >>> from errcomp.measurements import budget
+        >>> rows = budget("neusight").rows_document()["rows"]
+        >>> rows[0]["cause"], sorted(rows[0])
+        ('kernels', ['added', 'cause', 'high', 'low', 'meaning'])
+        """
+        return {"rows": [part.to_dict() for part in self.parts]}
+
+    def view(self) -> Report:
+        """Return the report: the parts, the largest first.
+
+        Examples
+        --------
+        >>> from errcomp.measurements import budget
+        >>> budget("neusight").view().title
+        'Error budget'
+        """
+        from errcomp.measurements.view.budget import budget_view
+
+        return budget_view(self)
 
 
 @dataclass(frozen=True, slots=True)

@@ -113,6 +113,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "audit of a claim": ("audit", "pairs.csv", "--claim", "<5%"),
     "audit of a correlation": ("audit", "pairs.csv", "--claim", "0.2", "--metric", "correlation"),
     "audit of an MAE": ("audit", "pairs.csv", "--claim", "0.9", "--metric", "MAE"),
+    "error-budget": ("measurements", "budget", "pairs.csv"),
     "measurements": ("measurements", "check", "repeats.csv", "--measured", "ms", "--by", "device"),
     "propagate": ("propagate", "kernels.csv"),
     "propagate one run": ("propagate", "kernels.csv", "--run", "r3"),

@@ -8,6 +8,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from errcomp.measurements.shares import shapley
+
 Floats = NDArray[np.float64]
 LAWS = ("normal", "t3", "laplace", "mixture", "gamma")
 
@@ -88,3 +90,51 @@ def planted(
     order = rng.permutation(len(table) + k)
     rows = {int(i) + 1 for i in np.flatnonzero(order >= len(table))}
     return pl.concat([table, again])[order.tolist()], rows
+
+
+def single_cause(cause: str, law: str, rng: np.random.Generator) -> tuple[dict[str, Any], float]:
+    """Return a table whose errors have one large cause, and the share that the cause adds.
+
+    60 configurations of 12 models, measured three times at one of five loads, with sums of kernels
+    for the causes that need them. Everything else gives errors of about 2 %.
+    """
+    group = np.repeat(np.arange(60), 3)
+    n = len(group)
+    true = np.exp(rng.normal(2, 1, 60))[group]
+    load = rng.choice([1, 4, 16, 64, 256], 60)[group]
+    small = {name: 0.02 * noise(law, 60, rng)[group] for name in ("rest", "kernels", "composition")}
+    small["noise"] = 0.02 * noise(law, n, rng)
+    zero = np.zeros(n)
+    parts = {"rest": small["rest"], "noise": small["noise"], "hidden": zero, "load": zero}
+    parts |= {"factor": zero, "kernels": zero, "composition": zero}
+    if cause in ("kernels", "composition"):
+        parts |= {"rest": zero, "kernels": small["kernels"], "composition": small["composition"]}
+    sizes = {"noise": 0.1, "rest": 0.12, "kernels": 0.12, "composition": 0.12}
+    if cause in sizes:
+        draws = noise(law, n if cause == "noise" else 60, rng)
+        parts[cause] = sizes[cause] * (draws if cause == "noise" else draws[group])
+    elif cause == "factor":
+        parts["factor"] = np.full(n, 0.1)
+    elif cause == "load":
+        parts["load"] = -0.3 * np.log(load) / np.log(256)
+    elif cause == "hidden":
+        # A third of the rows ran another image, which slowed them down.
+        image = rng.random(n) < 0.33
+        parts["hidden"] = -0.5 * image
+    logs = sum(parts.values())
+    measured = true * np.exp(-parts["noise"] - parts["hidden"])
+    table: dict[str, Any] = {
+        "model": [f"m{i % 12}" for i in group],
+        "case": group,
+        "concurrency": load,
+        "measured": measured,
+        "predicted": true * np.exp(logs - parts["noise"] - parts["hidden"]),
+    }
+    if cause == "hidden":
+        table["note"] = [f"image={'b' if one else 'a'}; day={i % 7}" for i, one in enumerate(image)]
+    if cause in ("kernels", "composition"):
+        table["measured_kernel_sum"] = 0.9 * true
+        table["predicted_kernel_sum"] = 0.9 * true * np.exp(parts["kernels"])
+    # Here, even the noise is known.
+    known = {f"true {name}": x for name, x in parts.items() if x.any()}
+    return table, shapley(known, "true noise", 0.0)[f"true {cause}"]

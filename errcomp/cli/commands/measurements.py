@@ -1,11 +1,11 @@
-"""Whether measurements are fit to evaluate a predictor: copies, hidden keys, noise floor, drift."""
+"""Whether measurements are fit to evaluate a predictor, and which part of an error is whose."""
 
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from errcomp.cli.input import parse_keys
+from errcomp.cli.input import add_table_arguments, load_table, parse_keys, seed
 from errcomp.cli.output import (
     add_check_arguments,
     add_output_arguments,
@@ -16,6 +16,7 @@ from errcomp.cli.output import (
 )
 from errcomp.cli.stdin import standard_input
 from errcomp.cli.streams import progress
+from errcomp.errors import InputError
 
 if TYPE_CHECKING:
     from errcomp.cli.parser import Parser
@@ -27,6 +28,7 @@ EXAMPLES = {
         "errcomp measurements check ort-cpu --keys kernel,batch,variant",
         "errcomp measurements check neusight --measured measured_ms --by device",
     ),
+    "measurements budget": ("errcomp measurements budget neusight",),
 }
 
 
@@ -34,7 +36,8 @@ def build(parser: Parser) -> None:
     """Add ``measurements`` and its actions."""
     parser.description = (
         "Check the measured side of a table: rows that are copies, rows with equal keys and other "
-        "values, impossible values, drift, and the error that a perfect predictor would show."
+        "values, impossible values, drift, and the error that a perfect predictor would show. "
+        "budget says which part of an error comes from them, and which from the tool."
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     check = actions.add_parser(
@@ -73,6 +76,58 @@ def build(parser: Parser) -> None:
     )
     add_output_arguments(check)
     check.set_defaults(run=run)
+    _build_budget(actions)
+
+
+def _build_budget(actions: Any) -> None:
+    parser = actions.add_parser(
+        "budget",
+        help="which part of a MAPE comes from measurements, kernels, composition, load or the tool",
+        description="Say which part of the MAPE of a tool comes from noise of the measurements, "
+        "rows with equal keys and other values, copies, the load of the system, kernels, their "
+        "composition, one factor, or the rest.",
+    )
+    add_table_arguments(parser)
+    parser.add_argument("--tool", metavar="NAME", help="tool, where the table has several")
+    parser.add_argument(
+        "--kernels",
+        metavar="PREDICTED,MEASURED",
+        help="columns of the predicted and the measured sum of kernels (default: those whose names "
+        "say it, e.g. predicted_kernel_sum)",
+    )
+    parser.add_argument(
+        "--load",
+        metavar="COLUMN",
+        help="column of the load of the system (default: the one whose name says it, e.g. "
+        "concurrency)",
+    )
+    parser.add_argument(
+        "--seed", type=seed, default=0, metavar="N", help="seed of the intervals (default: 0)"
+    )
+    add_output_arguments(parser)
+    parser.set_defaults(run=run_budget)
+
+
+def run_budget(args: argparse.Namespace) -> None:
+    """Attribute the error, and print."""
+    from errcomp.measurements import budget
+
+    check_targets(args, [args.table])
+    kernels = parse_keys(args.kernels)
+    if kernels and len(kernels) != 2:
+        raise InputError(
+            f"--kernels takes two columns, got {len(kernels)}: --kernels PREDICTED,MEASURED"
+        )
+    pairs = load_table(args)
+    with progress("drawing tables", quiet=args.json):
+        found = budget(
+            pairs,
+            tool=args.tool,
+            kernels=(kernels[0], kernels[1]) if kernels else None,
+            load=args.load,
+            seed=args.seed,
+        )
+    emit(args, found, found.view(), inputs=[args.table])
 
 
 def run(args: argparse.Namespace) -> None:

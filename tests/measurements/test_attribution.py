@@ -1,0 +1,199 @@
+"""Which part of a MAPE is whose."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import errcomp as ec
+from errcomp.errors import InputError
+from errcomp.measurements import budget
+from errcomp.measurements.shares import NOISE, shapley
+from tests.measurements.laws import single_cause
+
+pytestmark = pytest.mark.core
+
+Run = Callable[..., Any]
+SINGLE = ("noise", "hidden", "load", "kernels", "composition", "factor", "rest")
+
+
+@pytest.mark.parametrize("cause", SINGLE)
+def test_a_single_cause_is_named_with_its_share(cause: str) -> None:
+    table, share = single_cause(cause, "normal", np.random.default_rng(5))
+    found = budget(table)
+    assert (found.largest, found.parts[0].cause) == (cause, cause)
+    assert found.parts[0].low <= share <= found.parts[0].high
+    assert found.parts[0].added == pytest.approx(share, rel=0.25)
+    assert sum(part.added for part in found.parts) == pytest.approx(found.mape, rel=1e-9)
+    assert [part.added for part in found.parts] == sorted(
+        (part.added for part in found.parts), reverse=True
+    )
+    causes = {part.cause for part in found.parts}
+    assert ("kernels" in causes) == (cause in ("kernels", "composition"))
+
+
+def test_shares_are_means_over_all_orders() -> None:
+    rng = np.random.default_rng(0)
+    parts = {name: 0.1 * rng.normal(size=50) for name in "abc"}
+    added = dict.fromkeys(parts, 0.0)
+    for order in permutations(parts):
+        total, before = np.zeros(50), 0.0
+        for name in order:
+            total = total + parts[name]
+            now = float(np.abs(np.expm1(total)).mean())
+            added[name] += (now - before) / 6
+            before = now
+    assert shapley(parts, "c", 0.0) == pytest.approx(added)
+
+
+def test_noise_alone_is_averaged_over() -> None:
+    rng = np.random.default_rng(0)
+    logs = 0.05 * rng.normal(size=4_000)
+    noise = 0.1 * rng.normal(size=4_000)
+    shares = shapley({"a": logs, "b": noise}, "b", 0.1, float(noise.var()))
+    # All of b is noise: it has nothing of its own.
+    assert shares["b"] == pytest.approx(0.0, abs=1e-3)
+    known = shapley({"a": logs, "noise of b": noise}, "a", 0.0)
+    assert shares[NOISE] == pytest.approx(known["noise of b"], rel=0.03)
+    assert sum(shares.values()) == pytest.approx(float(np.abs(np.expm1(logs + noise)).mean()))
+
+
+def test_parts_that_offset_each_other_may_be_negative() -> None:
+    rng = np.random.default_rng(0)
+    table = {
+        "case": range(40),
+        "measured": np.full(40, 10.0),
+        "measured_kernel_sum": np.full(40, 9.0),
+        "predicted_kernel_sum": 9.0 * np.exp(0.3 + 0.01 * rng.normal(size=40)),
+        "predicted": 10.0 * np.exp(0.1 + 0.01 * rng.normal(size=40)),
+    }
+    found = budget(table)
+    assert [part.cause for part in found.parts] == ["kernels", "composition"]
+    assert found.parts[1].added < -0.02
+    assert found.parts[1].high < 0
+
+
+def test_two_equal_causes_cannot_be_ranked() -> None:
+    rng = np.random.default_rng(1)
+    table = {
+        "case": range(30),
+        "measured": np.full(30, 10.0),
+        "measured_kernel_sum": np.full(30, 9.0),
+        "predicted_kernel_sum": 9.0 * np.exp(0.1 * rng.normal(size=30)),
+    }
+    table["predicted"] = table["predicted_kernel_sum"] * np.exp(0.1 * rng.normal(size=30)) / 0.9
+    found = budget(table)
+    assert found.largest is None
+    assert found.sure < 0.9
+    assert "cannot be determined" in str(found.view().verdicts[0].head)
+
+
+def test_copies_add_what_goes_without_them() -> None:
+    rng = np.random.default_rng(2)
+    measured = np.exp(rng.normal(size=60))
+    error = 0.02 * rng.normal(size=60)
+    error[:5] = 0.8
+    rows = [*range(60), *([0, 1, 2, 3, 4] * 4)]
+    table = {
+        "case": rows,
+        "measured": measured[rows],
+        "predicted": (measured * np.exp(error))[rows],
+    }
+    found = budget(table)
+    parts = {part.cause: part.added for part in found.parts}
+    ape = np.abs(np.expm1(error))
+    assert found.mape == pytest.approx(ape[rows].mean())
+    assert parts["copies"] == pytest.approx(ape[rows].mean() - ape.mean())
+    assert sum(parts.values()) == pytest.approx(found.mape)
+
+
+def test_a_load_that_changes_nothing_has_no_part() -> None:
+    flagged = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        group = np.repeat(np.arange(40), 3)
+        table = {
+            "model": group % 8,
+            "case": group,
+            "concurrency": rng.choice([1, 8, 64], 40)[group],
+            "measured": np.exp(0.02 * rng.normal(size=120)),
+            # Models have errors of their own.
+            "predicted": np.exp(0.1 * rng.normal(size=8)[group % 8]),
+        }
+        flagged += any(part.cause == "load" for part in budget(table).parts)
+    assert flagged <= 3  # 1 % of 40 tables: more than 3 in 1 of 10,000 cases
+
+
+def test_a_load_of_many_values_is_put_into_classes() -> None:
+    rng = np.random.default_rng(3)
+    rate = rng.uniform(1, 100, 200)
+    predicted = np.exp(rng.normal(size=200))
+    measured = predicted * np.exp(0.5 * (rate > 80) + 0.02 * rng.normal(size=200))
+    found = budget({"case": range(200), "request_rate": rate, "measured": measured,
+                    "predicted": predicted})  # fmt: skip
+    assert found.largest == "load"
+    assert found.parts[0].added > 0.6 * found.mape
+
+
+@pytest.mark.parametrize(
+    ("change", "options", "message"),
+    [
+        ({}, {"load": "nothing"}, "nothing"),
+        ({"note": list("ab" * 10)}, {"load": "note"}, "note must be a number in each row"),
+        ({}, {"kernels": ("predicted", "measured")}, "predicted"),
+        ({"a": [0.0] * 20, "b": [1.0] * 20}, {"kernels": ("a", "b")}, "numbers above 0 in 0 of 20"),
+        ({"tool": list("xy" * 10)}, {}, r"several tools: x, y\. Name one: --tool x"),
+        ({"predicted": [0.0] * 15 + [1.0] * 5}, {}, "at least 10 predictions above 0, got 5"),
+    ],
+)
+def test_what_cannot_be_attributed_is_refused(
+    change: dict[str, Any], options: dict[str, Any], message: str
+) -> None:
+    table = {"case": range(20), "measured": np.arange(1, 21.0), "predicted": np.arange(2, 22.0)}
+    with pytest.raises(InputError, match=message):
+        budget({**table, **change}, **options)
+
+
+def test_pairs_in_an_engine_are_refused() -> None:
+    frame = pl.LazyFrame({"measured": [1.0] * 20, "predicted": [1.1] * 20})
+    with pytest.raises(InputError, match="needs single pairs"):
+        budget(frame)
+
+
+def test_the_built_in_table(run: Run) -> None:
+    found = json.loads(run("measurements", "budget", "neusight", "--json").out)
+    assert (found["n"], found["left_out"], found["largest"]) == (87, 59, None)
+    assert {part["cause"] for part in found["parts"]} == {"kernels", "composition"}
+    assert found["averages"]["mean"] == pytest.approx(found["mape"])
+    pairs = ec.datasets.load("neusight").of_tool("neusight")
+    sums = pairs.column("measured_operator_sum").astype(float)
+    assert int((sums > 0).sum()) == 87
+    out = run("measurements", "budget", "neusight", "--tool", "roofline").out
+    assert "kernels" in out.splitlines()[6]
+    assert "Not attributed: noise (no configuration was measured twice)." in out
+
+
+def test_the_command_names_columns(run: Run, tmp_path: Path) -> None:
+    table, _ = single_cause("load", "normal", np.random.default_rng(0))
+    path = tmp_path / "t.csv"
+    pl.DataFrame(table).rename({"concurrency": "users"}).write_csv(path)
+    found = json.loads(run("measurements", "budget", path, "--load", "users", "--json").out)
+    assert found["largest"] == "load"
+    ran = run("measurements", "budget", path, "--kernels", "a")
+    assert (ran.code, "--kernels takes two columns, got 1" in ran.err) == (2, True)
+
+
+@pytest.mark.extras
+def test_it_draws_its_parts() -> None:
+    pytest.importorskip("matplotlib")
+    ax = budget("neusight").plot()
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["composition", "kernels"]
+    assert math.isclose(ax.patches[1].get_width(), 4.88, rel_tol=1e-2)
