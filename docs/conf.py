@@ -68,6 +68,7 @@ public_modules = (
     "errcomp.caveats",
     "errcomp.drivers",
     "errcomp.measurements",
+    "errcomp.measurements.leaking",
     "errcomp.measurements.results",
     "errcomp.decisions",
     "errcomp.decisions.results",

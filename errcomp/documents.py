@@ -47,6 +47,7 @@ CLASSES = {
     "half-life-dry-run": "errcomp.halflife.gate.dry_run.DryRun",
     "half-life-blame": "errcomp.halflife.steps.blame.Blame",
     "error-budget": "errcomp.measurements.results.ErrorBudget",
+    "leakage": "errcomp.measurements.leaking.Leakage",
     "measurements": "errcomp.measurements.results.MeasurementCheck",
     "comparison": "errcomp.decisions.comparing.Comparison",
     "decisions": "errcomp.decisions.results.Decisions",

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from errcomp.measurements.attribution import budget as budget
     from errcomp.measurements.copies import Found
     from errcomp.measurements.hidden import Hidden
+    from errcomp.measurements.leaking import leakage as leakage
     from errcomp.measurements.plausible import Broken
     from errcomp.measurements.results import (
         Copies,
@@ -34,10 +35,13 @@ if TYPE_CHECKING:
     )
     from errcomp.tables.memory.measurements import Measurements
 
-__all__ = ["budget", "check"]
+__all__ = ["budget", "check", "leakage"]
 
 #: Public name to the module that has it, imported at first use.
-_LAZY = {"budget": "errcomp.measurements.attribution"}
+_LAZY = {
+    "budget": "errcomp.measurements.attribution",
+    "leakage": "errcomp.measurements.leaking",
+}
 #: Configurations whose repeats the figure shows.
 _DRAWN = 400
 
@@ -216,7 +220,7 @@ def read_measurements(
     if not isinstance(table, str | PathLike):
         frame, offset, source = table, None, ""
     else:
-        frame, offset = _file(Path(fspath(table)))
+        frame, offset = read_file(Path(fspath(table)))
         source = fspath(table)
     names = _guessed(frame, source) if measured is None else measured
     return measurements_of(
@@ -224,7 +228,8 @@ def read_measurements(
     )
 
 
-def _file(path: Path) -> tuple[Any, int | None]:
+def read_file(path: Path) -> tuple[Any, int | None]:
+    """Return the table in a file, or a built-in one, and where its first row stands."""
     from errcomp import datasets
     from errcomp.errors import did_you_mean
     from errcomp.readers.plain import NAMES, read_frame

@@ -141,7 +141,7 @@ def budget(
     >>> found.largest, [part.cause for part in found.parts]
     ('noise', ['noise', 'factor', 'rest'])
     """
-    own = _of_one_tool(pairs, tool, predicted=predicted, measured=measured, unit=unit)
+    own = of_one_tool(pairs, tool, predicted=predicted, measured=measured, unit=unit)
     positive = own.predicted > 0
     if int(positive.sum()) < _LEAST:
         raise InputError(
@@ -185,14 +185,21 @@ def budget(
     )
 
 
-def _of_one_tool(pairs: Any, tool: str | None, **reading: Any) -> Pairs:
+def of_one_tool(pairs: Any, tool: str | None, **reading: Any) -> Pairs:
+    """Return the pairs of one tool, in memory.
+
+    Raises
+    ------
+    InputError
+        There are several tools, or the pairs stay in an engine.
+    """
     from errcomp.datasets.inputs import pairs_from
     from errcomp.tables import Pairs as InMemory
 
     table = pairs_from(pairs, **reading)
     if not isinstance(table, InMemory):
         raise InputError(
-            "an error budget needs single pairs, and these stay in an engine. Collect them first, "
+            "this needs single pairs, and these stay in an engine. Collect them first, "
             "or take a sample."
         )
     own = table.of_tool(tool)

@@ -69,6 +69,7 @@ FILES: dict[str, str] = {
             "claims": [{"printed": "5%", "metric": "MAPE", "source": "README"}],
         }
     ),
+    "training.csv": lines("gpu,batch,latency", [f"A,{2**i},{3 + i}" for i in range(4)]),
     "paper.csv": lines("GPU,MAPE (%)", ["V100,5.2", "H100,2.3"]),
     "printed.csv": lines("quantity,value,n", ["mean,2.3%,20", "max,40%,20"]),
     "predicted.csv": lines("model,layer,predicted", [f"m,{i},{i + 1}" for i in range(5)]),

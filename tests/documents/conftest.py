@@ -114,6 +114,7 @@ _COMMANDS: dict[str, tuple[str, ...]] = {
     "audit of a correlation": ("audit", "pairs.csv", "--claim", "0.2", "--metric", "correlation"),
     "audit of an MAE": ("audit", "pairs.csv", "--claim", "0.9", "--metric", "MAE"),
     "error-budget": ("measurements", "budget", "pairs.csv"),
+    "leakage": ("measurements", "leakage", "pairs.csv", "--training", "trained.csv"),
     "measurements": ("measurements", "check", "repeats.csv", "--measured", "ms", "--by", "device"),
     "propagate": ("propagate", "kernels.csv"),
     "propagate one run": ("propagate", "kernels.csv", "--run", "r3"),
@@ -168,6 +169,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for mode in ("inference", "training")
     )
     (folder / "pairs.csv").write_text(f"device,mode,measured,predicted\n{pairs}C,training,1,2\n")
+    (folder / "trained.csv").write_text("device,mode,measured\nA,training,2\n")
     pilot = "".join(f"m{i % 6},{10 + i},{(10 + i) * (0.9 + 0.03 * (i % 7))}\n" for i in range(24))
     (folder / "pilot.csv").write_text(f"model,measured,predicted\n{pilot}")
     tools = "".join(f"{tool},{line}\n" for tool in ("x", "y") for line in pairs.splitlines())

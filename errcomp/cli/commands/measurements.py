@@ -29,6 +29,10 @@ EXAMPLES = {
         "errcomp measurements check neusight --measured measured_ms --by device",
     ),
     "measurements budget": ("errcomp measurements budget neusight",),
+    "measurements leakage": (
+        "errcomp measurements leakage pairs.csv --training training.csv --predicted estimate "
+        "--measured latency",
+    ),
 }
 
 
@@ -37,7 +41,8 @@ def build(parser: Parser) -> None:
     parser.description = (
         "Check the measured side of a table: rows that are copies, rows with equal keys and other "
         "values, impossible values, drift, and the error that a perfect predictor would show. "
-        "budget says which part of an error comes from them, and which from the tool."
+        "budget says which part of an error comes from them, and which from the tool; leakage "
+        "whether the tool was trained on what it is evaluated on."
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     check = actions.add_parser(
@@ -77,6 +82,7 @@ def build(parser: Parser) -> None:
     add_output_arguments(check)
     check.set_defaults(run=run)
     _build_budget(actions)
+    _build_leakage(actions)
 
 
 def _build_budget(actions: Any) -> None:
@@ -128,6 +134,50 @@ def run_budget(args: argparse.Namespace) -> None:
             seed=args.seed,
         )
     emit(args, found, found.view(), inputs=[args.table])
+
+
+def _build_leakage(actions: Any) -> None:
+    parser = actions.add_parser(
+        "leakage",
+        help="whether a predictor was trained on what it is evaluated on, and what that hides",
+        description="Compare the pairs that a predictor is evaluated on with its training table: "
+        "the same measurements, the same configurations, near ones; the error by distance; and "
+        "what a simple predictor would print with whole values of a key left out.",
+    )
+    add_table_arguments(parser)
+    parser.add_argument(
+        "--training",
+        metavar="FILE",
+        required=True,
+        help="table that the predictor was trained on, with the same names of columns",
+    )
+    parser.add_argument("--tool", metavar="NAME", help="tool, where the table has several")
+    parser.add_argument(
+        "--keys",
+        metavar="COLUMNS",
+        help="columns by which rows are compared (default: all keys that both tables have)",
+    )
+    parser.add_argument(
+        "--seed", type=seed, default=0, metavar="N", help="seed of the intervals (default: 0)"
+    )
+    add_output_arguments(parser)
+    parser.set_defaults(run=run_leakage)
+
+
+def run_leakage(args: argparse.Namespace) -> None:
+    """Compare with the training table, and print."""
+    from errcomp.measurements import leakage
+
+    check_targets(args, [args.table, args.training])
+    found = leakage(
+        load_table(args),
+        args.training,
+        measured=args.measured,
+        tool=args.tool,
+        keys=parse_keys(args.keys) or None,
+        seed=args.seed,
+    )
+    emit(args, found, found.view(), inputs=[args.table, args.training])
 
 
 def run(args: argparse.Namespace) -> None:

@@ -206,7 +206,7 @@ def measurements_of(
     """
     import polars as pl
 
-    frame = _in_polars(to_eager(data))
+    frame = in_polars(to_eager(data))
     names = tuple(dict.fromkeys((measured,) if isinstance(measured, str) else measured))
     prefix = f"{source}: " if source else ""
     for name in (*names, *(keys or ())):
@@ -250,7 +250,7 @@ def measurements_of(
     )
 
 
-def _in_polars(frame: nw.DataFrame[Any]) -> pl.DataFrame:
+def in_polars(frame: nw.DataFrame[Any]) -> pl.DataFrame:
     """Return a frame of any library in Polars; a column of several types becomes text."""
     import polars as pl
 
