@@ -107,6 +107,8 @@ def check(
     import numpy as np
 
     from errcomp.measurements.drift import find_drift
+    from errcomp.measurements.floor import sd_of_floor
+    from errcomp.measurements.patterns import patterns
     from errcomp.measurements.plausible import implausible
     from errcomp.measurements.results import DriftRow, ExplainingColumn, LeftOutColumn
     from errcomp.measurements.results import MeasurementCheck as Check
@@ -122,6 +124,8 @@ def check(
     broken = implausible(rows)
     use, once, copies, hidden = findings(rows)
     floor, floors = _floors(rows, once, hidden, grouped)
+    sd = sd_of_floor(floor.mape) if floor.method == "repeats" else None
+    broken += patterns(rows, once, sd)
     drift = find_drift(hidden.repeats, [p for p in rows.parts if p.kind in ("time", "repeat")])
     kinds = [LeftOutColumn(part.name, part.kind) for part in rows.parts]
     kinds += [LeftOutColumn(name, "quantity") for name in rows.others]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.measurements.noise import share_below
+from errcomp.measurements.patterns import scaled
 from errcomp.stats.digits import decimals, enough_digits
 from errcomp.tables.memory.measurements import Measurements, numbered
 
@@ -17,7 +18,7 @@ __all__ = ["Found", "find_copies"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-Kind = Literal["equal", "near", "carried over", "default"]
+Kind = Literal["equal", "near", "carried over", "default", "scaled"]
 
 #: How closely copies agree: a float of 32 bits has seven digits.
 _NEAR = 1e-3
@@ -70,7 +71,8 @@ def find_copies(
       written by another program) in every measured column;
     * **near**: equal keys, and values within :math:`10^{-3}`;
     * **carried over**: other keys, but equal values of at least four significant digits;
-    * **default**: one value at five or more configurations, such as a timeout.
+    * **default**: one value at five or more configurations, such as a timeout;
+    * **scaled**: the values of another device, version, … times one factor.
 
     Repeats may agree by chance. Within equal keys their number is expected from a t law of the
     differences beyond the limit, and from those just beyond it; between keys from the values that
@@ -105,8 +107,14 @@ def find_copies(
         found.append(Found(kind, [at[rows] for rows in members], 2 * chance))
         for rows in members:
             taken[rows[1:]] = True
-    found += _between_keys(values, at, group, taken | ~once[at])
-    return found
+    between = _between_keys(values, at, group, taken | ~once[at])
+    for one in between:
+        for rows in one.members:
+            taken[np.searchsorted(at, rows)] = True
+    left = np.zeros(table.n, dtype=bool)
+    left[at[~taken & once[at] & enough_digits(table.values[at, 0])]] = True
+    factors = scaled(table, left)
+    return [*found, *between, *([Found("scaled", factors, 0.0)] if factors else [])]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -68,7 +68,7 @@ class CopySet(Document):
     Attributes
     ----------
     kind : str
-        ``equal``, ``near``, ``carried over`` or ``default``.
+        ``equal``, ``near``, ``carried over``, ``default`` or ``scaled``.
     rows : tuple of int
         As the user counts them; which is the original, nobody can know.
     differs : tuple of str

@@ -236,6 +236,7 @@ def _copies(found: MeasurementCheck) -> list[Table]:
         "near": "near: equal keys, and values within 0.1 %.",
         "carried over": "carried over: other keys, but the same digits.",
         "default": "default: one value at five or more configurations.",
+        "scaled": "scaled: the values of other rows times one factor.",
     }
     notes = [" ".join(legend[kind] for kind in kinds), "Every row: --json, or -o FILE.csv."]
     return [Table("Copies", columns, rows, notes)]
