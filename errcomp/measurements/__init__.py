@@ -7,6 +7,7 @@ floor of MAPE: the error that a perfect predictor would show against these measu
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from importlib import import_module
 from os import PathLike, fspath
@@ -17,6 +18,7 @@ from errcomp.errors import InputError
 
 if TYPE_CHECKING:
     import numpy as np
+    import polars as pl
     from numpy.typing import NDArray
 
     from errcomp.measurements.attribution import budget as budget
@@ -42,6 +44,7 @@ _LAZY = {
     "budget": "errcomp.measurements.attribution",
     "leakage": "errcomp.measurements.leaking",
 }
+_TABLE = re.compile(r"\.(csv|tsv|parquet|xlsx|jsonl|ndjson)(\.\w+)?$")
 #: Configurations whose repeats the figure shows.
 _DRAWN = 400
 
@@ -236,9 +239,14 @@ def read_file(path: Path) -> tuple[Any, int | None]:
     """Return the table in a file, or a built-in one, and where its first row stands."""
     from errcomp import datasets
     from errcomp.errors import did_you_mean
+    from errcomp.readers import read
     from errcomp.readers.plain import NAMES, read_frame
+    from errcomp.readers.rows import is_output
 
     if path.exists():
+        # A table is read as it is, even where a reader knows its columns.
+        if not _TABLE.search(path.name.lower()) and is_output(path, {}):
+            return _times(read(path).rows), None
         return read_frame(path, {}, NAMES, ())
     if str(path) in datasets.names():
         tables = datasets.tables(str(path))
@@ -252,6 +260,15 @@ def read_file(path: Path) -> tuple[Any, int | None]:
         f"{path}: no such file, and no built-in table of that name. "
         f"{did_you_mean(str(path), datasets.names())}Built-in: {', '.join(datasets.names())}"
     )
+
+
+def _times(rows: pl.DataFrame) -> pl.DataFrame:
+    """Return the times in the output of a tool: rates and sizes of the same runs repeat them."""
+    import polars as pl
+
+    times = rows.filter(pl.col("quantity") == "time")
+    kept = times if times["measured"].count() else rows
+    return kept.select(pl.exclude("predicted", "reference"))
 
 
 def _guessed(frame: Any, source: str) -> str:

@@ -139,7 +139,7 @@ class _Pairs:
         """Say whether so large a share of the pairs agrees that they are copies."""
         agree = int((self.step <= limit).sum())
         if not agree or rare:
-            return agree > 0
+            return agree > 2 * chance
         if self.digit > _COARSE:
             return False
         # Where most repeats agree, the noise may be as small; it is not below all digits.

@@ -368,3 +368,40 @@ def test_a_result_shows_and_stores_itself(tmp_path: Path) -> None:
     again = ec.read_result(tmp_path / "c.json")
     assert again.to_dict() == found.to_dict()
     assert found.to_frame().height == 0
+
+
+def test_times_in_the_output_of_a_tool_are_measurements(tmp_path: Path) -> None:
+    path = tmp_path / "log.txt"
+    sizes = "".join(
+        f"{2**i} {2**i // 4} float sum {time} 0.03 0.03 0e+00 {time + 0.5} 0.03 0.03 0e+00\n"
+        for i, time in enumerate([34.51, 34.72, 35.13, 36.94], start=10)
+    )
+    head = "size count type redop time algbw busbw error time algbw busbw error"
+    path.write_text(f"# Rank 0 Pid 1 on a device 0 [0x00] A100\n# {head}\n{sizes}")
+    found = check(path)
+    assert (found.n, found.measured) == (8, ("measured",))
+    assert "placement" in found.key_columns
+    assert "reference" not in found.key_columns
+    # Predictions alone are no measurements.
+    path.write_text("sys[0] finished, 1200 cycles, exposed communication 300 cycles.\n")
+    with pytest.raises(InputError, match="no row has a value of measured"):
+        check(path)
+
+
+def test_a_table_is_read_as_it_is_even_if_a_reader_knows_its_columns(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("batch,ms\n1,2.5031\n1,2.5031\n2,4.1\n")
+    assert check(path, measured="ms").measured == ("ms",)
+    with pytest.raises(InputError, match="no column 'measured'"):
+        check(path, measured="measured")
+
+
+def test_agreement_that_chance_explains_is_no_copy_even_where_repeats_are_rare() -> None:
+    # Five repeats of one configuration with two decimals, among 200 configurations.
+    rng = np.random.default_rng(0)
+    values = np.round(np.exp(rng.normal(3, 1, 200)), 5)
+    again = [0.41, 0.42, 0.42, 0.43, 0.41, 0.44]
+    table = {"batch": [*range(200), *([500] * 6)], "ms": [*values, *again]}
+    assert check(table, measured="ms").copies.n == 0
+    table["batch"], table["ms"] = [*range(200), 7], [*values, values[7]]
+    assert check(table, measured="ms").copies.rows == (8, 201)

@@ -67,3 +67,18 @@ def test_submitted_results() -> None:
     targets = [one for one in found.copies.sets if "benchmark" in one.differs]
     assert len(targets) > len(found.copies.sets) / 2
     assert found.impossible == ()  # the metric says which unit a row has
+
+
+def test_collectives() -> None:
+    """In-place and out-of-place runs of nccl-tests are no repeats of each other."""
+    logs = DATA / "tools" / "nccl-tests"
+    found = check(logs)
+    says(f"({found.n} times of collectives)")
+    floor = found.floor
+    says(f"floor is {100 * floor.mape:.1f} %, from {floor.groups} configurations with {floor.n}")
+    assert found.copies.n == 0
+    keys = [name for name in found.key_columns if name not in ("placement", "tool", "level")]
+    placed = check(logs, keys=keys)
+    assert placed.explained[0].column == "placement"
+    explained = [row for row in placed.hidden_keys if row.explained_by == "placement"]
+    says(f"differ beyond noise in {len(explained)} of {placed.configurations} configurations")
