@@ -17,15 +17,26 @@ import numpy as np
 import stored
 
 from errcomp import datasets
-from errcomp.measurements import check
+from errcomp.measurements import budget, check
 from errcomp.measurements.floor import floor_of_repeats
 from errcomp.measurements.noise import repeats_of
+from errcomp.measurements.without_noise import remaining
 
 # The laws are those of the tests.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-from tests.measurements.laws import LAWS, clean, hidden, planted, repeats
+from tests.measurements.laws import (
+    ERRORS,
+    LAWS,
+    clean,
+    errors,
+    hidden,
+    planted,
+    repeats,
+    single_cause,
+)
 
-TABLES, CLEAN, HIDDEN = 240, 30, 12
+TABLES, CLEAN, HIDDEN, REMAINING, SINGLE = 240, 30, 12, 100, 60
+CAUSES = ("noise", "hidden", "load", "kernels", "composition", "factor", "rest")
 SIZES = {"2": (2,), "2 to 5": (2, 3, 4, 5)}
 
 
@@ -75,6 +86,46 @@ def hidden_row(law: str, size: int, effect: float) -> list[str]:
     return [f"{law}, {size}, {effect:g}", *cells]
 
 
+def remaining_row(law: str, error: str) -> list[str]:
+    """MAPE of a tool with and without noise: truth, estimate, coverage and width."""
+    cells = []
+    for groups in (30, 150):
+        inside, widths, shown, estimates, truths = [], [], [], [], []
+        for i in range(REMAINING):
+            rng = np.random.default_rng([i, groups])
+            group, x, _ = repeats(law, (2, 3), groups, (0.02, 0.08)[i % 2], 0.0, rng)
+            own = errors(error, groups, rng)[group]
+            floor = floor_of_repeats(repeats_of(group, x, group >= 0))
+            found = remaining(own - x, floor)
+            true = float(np.abs(np.expm1(own)).mean())
+            inside.append(found.low <= true <= found.high)
+            widths.append(found.high - found.low)
+            shown.append(np.abs(np.expm1(own - x)).mean())
+            estimates.append(found.mape)
+            truths.append(true)
+        means = [f"{100 * np.mean(one):.1f} %" for one in (truths, shown, estimates)]
+        points = f"{100 * np.median(widths):.1f} points"
+        cells += [*means, f"{100 * np.mean(inside):.0f} %", points]
+    return [f"{law}, {error}", *cells[:3], *cells[3:5], *cells[8:]]
+
+
+def cause_row(cause: str, law: str) -> list[str]:
+    """How often a single cause is named, and how often its interval holds its share."""
+    right, unclear, inside, widths, shares = [], [], [], [], []
+    for i in range(SINGLE):
+        data, share = single_cause(cause, law, np.random.default_rng([i, 7]))
+        found = budget(data)
+        part = next((one for one in found.parts if one.cause == cause), None)
+        right.append(found.largest == cause)
+        unclear.append(found.largest is None)
+        inside.append(part is not None and part.low <= share <= part.high)
+        widths.append(np.nan if part is None else part.high - part.low)
+        shares.append(share)
+    points = [f"{100 * value:.1f} points" for value in (np.mean(shares), np.nanmedian(widths))]
+    shown = [f"{100 * np.mean(one):.0f} %" for one in (right, unclear, inside)]
+    return [f"{cause}, {law}", *shown, *points]
+
+
 def planted_row(name: str) -> list[str]:
     """Share of planted copies that are found in a built-in table."""
     table = datasets.tables(name)[name]
@@ -89,7 +140,14 @@ def planted_row(name: str) -> list[str]:
 
 def job(task: tuple[str, tuple[object, ...]]) -> list[str]:
     kind, arguments = task
-    rows = {"floor": floor_row, "clean": clean_row, "hidden": hidden_row, "planted": planted_row}
+    rows = {
+        "floor": floor_row,
+        "clean": clean_row,
+        "hidden": hidden_row,
+        "remaining": remaining_row,
+        "cause": cause_row,
+        "planted": planted_row,
+    }
     return rows[kind](*arguments)  # type: ignore[operator]
 
 
@@ -107,6 +165,8 @@ def main() -> None:
         "floor": [(law, sizes) for sizes in SIZES for law in LAWS],
         "clean": [(law, digits) for law in LAWS for digits in (None, 4)],
         "hidden": [(law, n, sd) for law in ("normal", "t3") for n in (4, 8) for sd in (3.0, 6.0)],
+        "remaining": [(law, error) for law in ("normal", "t3", "gamma") for error in ERRORS],
+        "cause": [(cause, law) for cause in CAUSES for law in ("normal", "t3", "mixture")],
         "planted": [(name,) for name in ("ort-cpu", "torch-cpu", "torch-cuda", "ort-releases")],
     }
     heads = {
@@ -119,6 +179,17 @@ def main() -> None:
             "not named",
             "false rows",
         ],
+        "remaining": [
+            "noise, errors",
+            "true",
+            "with noise",
+            "estimate",
+            "covers, 30",
+            "width",
+            "covers, 150",
+            "width",
+        ],
+        "cause": ["cause, law", "named", "undecided", "covers", "share", "width"],
         "planted": ["table", "rows", "exact", "near (1e-3)", "copies before"],
     }
     with stored.printed("measurements"), Pool(args.jobs) as pool:

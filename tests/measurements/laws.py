@@ -12,6 +12,8 @@ from errcomp.measurements.shares import shapley
 
 Floats = NDArray[np.float64]
 LAWS = ("normal", "t3", "laplace", "mixture", "gamma")
+#: Errors of a tool.
+ERRORS = ("normal", "t3", "one factor", "two factors", "none")
 
 
 def noise(law: str, n: int, rng: np.random.Generator) -> Floats:
@@ -25,6 +27,17 @@ def noise(law: str, n: int, rng: np.random.Generator) -> Floats:
     if law == "gamma":
         return (rng.gamma(3, size=n) - 2.674) / np.sqrt(3)
     return rng.normal(size=n)
+
+
+def errors(kind: str, n: int, rng: np.random.Generator) -> Floats:
+    """Draw errors (of logarithms) of a tool, of about 10 %; none is off by a factor over e."""
+    if kind == "one factor":
+        return np.full(n, 0.1)
+    if kind == "two factors":
+        return rng.choice([-0.1, 0.15], n)
+    if kind == "none":
+        return np.zeros(n)
+    return np.clip(0.1 * noise(kind, n, rng), -1, 1)
 
 
 def repeats(

@@ -6,10 +6,20 @@ import numpy as np
 import pytest
 
 from errcomp import datasets
-from errcomp.measurements import check
+from errcomp.measurements import budget, check
 from errcomp.measurements.floor import floor_of_repeats
 from errcomp.measurements.noise import repeats_of
-from tests.measurements.laws import LAWS, clean, hidden, planted, repeats
+from errcomp.measurements.without_noise import remaining
+from tests.measurements.laws import (
+    ERRORS,
+    LAWS,
+    clean,
+    errors,
+    hidden,
+    planted,
+    repeats,
+    single_cause,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -91,3 +101,41 @@ def test_drift_is_found_and_seldom_invented() -> None:
     assert found["step"] >= 38
     assert found["none"] <= 3
     assert np.mean(held) >= 0.8  # 95 %, less what choosing the place of the step costs
+
+
+@pytest.mark.parametrize("law", ["normal", "t3", "gamma"])
+def test_what_remains_without_noise(law: str) -> None:
+    """Over tools with errors of five laws, and noise of 2 and 8 %."""
+    inside, off, off_before, tables = [], [], [], 15
+    for error in ERRORS:
+        for i in range(tables):
+            rng = np.random.default_rng([i, ERRORS.index(error)])
+            group, x, _ = repeats(law, (2, 3), 60, (0.02, 0.08)[i % 2], 0.0, rng)
+            own = errors(error, 60, rng)[group]
+            found = remaining(own - x, floor_of_repeats(repeats_of(group, x, group >= 0)))
+            true = np.abs(np.expm1(own)).mean()
+            inside.append(found.low <= true <= found.high)
+            off.append(found.mape - true)
+            off_before.append(np.abs(np.expm1(own - x)).mean() - true)
+    # Of 75 tables. Skewed noise shifts errors that have one sign, which nothing shows.
+    assert np.mean(inside) >= (0.75 if law == "gamma" else 0.85)
+    assert abs(np.mean(off)) < 0.4 * np.mean(off_before)
+
+
+@pytest.mark.parametrize("law", ["normal", "t3", "mixture"])
+def test_single_causes_are_named(law: str) -> None:
+    right, wrong, inside, tables = 0, 0, 0, 8
+    causes = ("noise", "hidden", "load", "kernels", "composition", "factor", "rest")
+    for cause in causes:
+        for i in range(tables):
+            data, share = single_cause(cause, law, np.random.default_rng([i, 3]))
+            found = budget(data)
+            right += found.largest == cause
+            wrong += found.largest not in (cause, None)
+            part = next(one for one in found.parts if one.cause == cause)
+            inside += part.low <= share <= part.high
+            assert part.high - part.low < 0.08
+    n = len(causes) * tables
+    assert right / n >= 0.9
+    assert wrong / n <= 0.05
+    assert inside / n >= 0.85  # 90 % nominal; the standard error is 4 points
