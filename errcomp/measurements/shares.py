@@ -48,7 +48,7 @@ def shapley(
     --------
     >>> both = shapley({"a": np.array([0.1, 0.1]), "b": np.array([0.1, -0.1])}, "b", 0.0)
     >>> {name: round(share, 3) for name, share in both.items()}
-    {'a': 0.053, 'b': 0.058}
+    {'a': 0.058, 'b': 0.053}
     """
     names = [*parts, *([NOISE] if sd > 0 else [])]
     value = _values(parts, holder, sd, sd**2 if variance is None else variance)

@@ -69,7 +69,7 @@ def tail(value: float, chance: Floats) -> float:
     --------
     >>> chance = np.random.default_rng(0).chisquare(3, 400)
     >>> tail(7.8, chance), f"{tail(30.0, chance):.0e}"  # of chi-square: 0.05 and 1e-6
-    (0.045, '3e-07')
+    (0.0375, '3e-07')
     """
     from scipy.stats import gamma
 

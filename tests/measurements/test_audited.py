@@ -138,6 +138,16 @@ def test_predictions_of_zero_are_left_out() -> None:
     assert side.tools[0].mape < 0.1
 
 
+def test_repeats_of_a_negative_prediction_are_repeats() -> None:
+    table = repeated()
+    table["predicted"] = np.where(table["batch"] > 90, -1.0 * table["batch"], table["predicted"])
+    table["predicted"][table["batch"] == 1] = 0.0
+    side = measured_side(ec.Pairs(table))
+    assert side is not None
+    assert (side.configurations, side.repeated) == (100, 300)
+    assert side.tools[0].mape < 0.1
+
+
 def test_the_audit_says_it(run: Run, tmp_path: Any) -> None:
     import polars as pl
 
