@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.errors import InputError, describe_names
+from errcomp.measurements.noise import MOST_LOG
 from errcomp.measurements.results import BudgetPart, ErrorBudget, NotLookedFor
 
 if TYPE_CHECKING:
@@ -148,6 +149,7 @@ def budget(
             f"{own.prefix}an error budget needs at least {_LEAST} predictions above 0, got "
             f"{int(positive.sum())}. Add pairs."
         )
+    _check_ratios(own, positive)
     every = own.n
     own, sums = _with_sums(own.take(np.flatnonzero(positive)), kernels)
     rows, found, floor = _measured_side(own)
@@ -183,6 +185,18 @@ def budget(
         seed=seed,
         dropped=own.dropped,
     )
+
+
+def _check_ratios(own: Pairs, positive: NDArray[np.bool_]) -> None:
+    """Refuse errors that are too large for a float: nobody can divide them among causes."""
+    logs = np.log10(own.predicted[positive]) - np.log10(own.measured[positive])
+    worst = int(np.argmax(np.abs(logs)))
+    if abs(logs[worst]) > MOST_LOG / math.log(10):
+        raise InputError(
+            f"{own.prefix}in row {own.rows[positive][worst]}, the prediction is "
+            f"10^{logs[worst]:.0f} times the measurement. Check the units of both columns, or "
+            "leave out such rows with --where."
+        )
 
 
 def of_one_tool(pairs: Any, tool: str | None, **reading: Any) -> Pairs:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from errcomp.measurements.plausible import Broken
-from errcomp.stats.digits import decimals
+from errcomp.stats.digits import MOST_DECIMALS, decimals
 from errcomp.tables.memory.measurements import Measurements, numbered
 
 __all__ = ["patterns", "scaled"]
@@ -66,7 +66,10 @@ def _rounded(table: Measurements, use: Mask) -> Iterator[Broken]:
         fine = use & (values > 0) & np.isfinite(values)
         if fine.sum() < _LEAST:
             continue
-        unit = 10.0 ** -float(np.quantile(decimals(values[fine]), _USUAL, method="higher"))
+        places = int(np.quantile(decimals(values[fine]), _USUAL, method="higher"))
+        if places == MOST_DECIMALS:
+            continue  # all digits
+        unit = 10.0**-places
         coarse = fine & (unit / 2 > _COARSE * np.where(fine, values, np.inf))
         rows = np.flatnonzero(coarse)
         if len(rows):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["DIGITS", "decimals", "enough_digits"]
+__all__ = ["DIGITS", "MOST_DECIMALS", "decimals", "enough_digits"]
 
 #: Values with fewer significant digits may be equal by chance.
 DIGITS = 4
-_MOST_DECIMALS = 12
+MOST_DECIMALS = 12
 
 
 def decimals(values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -20,9 +20,9 @@ def decimals(values: NDArray[np.float64]) -> NDArray[np.int64]:
     >>> decimals(np.array([3.0, 0.25, 1 / 3])).tolist()
     [0, 2, 12]
     """
-    places = np.full(values.shape, _MOST_DECIMALS)
+    places = np.full(values.shape, MOST_DECIMALS)
     with np.errstate(over="ignore", invalid="ignore"):  # huge numbers have no decimals
-        for k in range(_MOST_DECIMALS - 1, -1, -1):
+        for k in range(MOST_DECIMALS - 1, -1, -1):
             places[np.round(values, k) == values] = k
     return places
 

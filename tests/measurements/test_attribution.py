@@ -151,6 +151,11 @@ def test_a_load_of_many_values_is_put_into_classes() -> None:
         ({}, {"kernels": ("predicted", "measured")}, "predicted"),
         ({"a": [0.0] * 20, "b": [1.0] * 20}, {"kernels": ("a", "b")}, "numbers above 0 in 0 of 20"),
         ({"tool": list("xy" * 10)}, {}, r"several tools: x, y\. Name one: --tool x"),
+        (
+            {"predicted": [1e308] * 20, "measured": [1e-308] * 20},
+            {},
+            r"row 1, the prediction is 10\^616",
+        ),
         ({"predicted": [0.0] * 15 + [1.0] * 5}, {}, "at least 10 predictions above 0, got 5"),
     ],
 )

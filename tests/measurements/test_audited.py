@@ -148,6 +148,15 @@ def test_repeats_of_a_negative_prediction_are_repeats() -> None:
     assert side.tools[0].mape < 0.1
 
 
+def test_errors_beyond_any_unit_are_left_to_the_caveats() -> None:
+    table = repeated()
+    table["predicted"] = np.full(300, 1e308)
+    table["measured"] = table["measured"] * 1e-300
+    side = measured_side(ec.Pairs(table))
+    assert side is not None
+    assert side.tools == ()
+
+
 def test_the_audit_says_it(run: Run, tmp_path: Any) -> None:
     import polars as pl
 

@@ -89,6 +89,13 @@ def test_coarse_rounding_is_doubtful() -> None:
     assert "ms is rounded to 0.001: by up to 50 %" in doubts(check(more, measured="ms"))
 
 
+def test_tiny_values_are_not_rounded() -> None:
+    assert (
+        doubts(check({"case": range(6), "s": [1e-11 / (i + 3) for i in range(6)]}, measured="s"))
+        == {}
+    )
+
+
 def rising(noise: float, seed: int = 0) -> dict[str, Any]:
     """Four models at eight batches, measured twice: time grows with the batch."""
     rng = np.random.default_rng(seed)
