@@ -96,6 +96,29 @@ def test_two_equal_causes_cannot_be_ranked() -> None:
     assert "cannot be determined" in str(found.view().verdicts[0].head)
 
 
+def test_rows_that_differ_without_a_reason_are_a_part() -> None:
+    rng = np.random.default_rng(4)
+    group = np.repeat(np.arange(60), 4)
+    slow = np.where((group % 10 == 0) & (np.arange(240) % 4 == 3), 3.0, 1.0)
+    true = np.exp(rng.normal(size=60))[group]
+    measured = true * slow * np.exp(0.01 * rng.normal(size=240))
+    found = budget({"case": group, "measured": measured, "predicted": true})
+    parts = {part.cause: part.added for part in found.parts}
+    # A fortieth of the rows is three times as slow: their predictions are two thirds too low.
+    assert parts["hidden"] == pytest.approx(2 / 3 / 40, rel=0.15)
+    assert parts["noise"] == pytest.approx(0.008, rel=0.25)
+    assert found.largest == "hidden"
+
+
+def test_other_averages_are_of_the_same_errors() -> None:
+    table = {"case": range(12), "measured": np.arange(1, 13.0), "predicted": np.arange(2, 14.0)}
+    found = budget(table)
+    ape = 1 / np.arange(1, 13.0)
+    assert found.averages == pytest.approx(
+        {"mean": ape.mean(), "median": np.median(ape), "weighted mean": 12 / 78}
+    )
+
+
 def test_copies_add_what_goes_without_them() -> None:
     rng = np.random.default_rng(2)
     measured = np.exp(rng.normal(size=60))

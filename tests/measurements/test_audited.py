@@ -72,6 +72,7 @@ def test_rows_of_other_predictions_are_no_repeats() -> None:
     side = measured_side(ec.Pairs(table))
     assert side is not None
     assert (side.configurations, side.repeated, side.floor.method) == (300, 0, "none")
+    assert (side.n, side.copies, side.differ, side.explained_by) == (300, 0, 0, ())
     assert math.isnan(side.floor.mape)
     assert side.tools == ()
 
@@ -81,6 +82,14 @@ def test_a_repetition_or_a_date_is_no_key() -> None:
     side = measured_side(ec.Pairs(table))
     assert side is not None
     assert side.repeated == 300
+
+
+def test_a_tool_of_few_predictions_is_left_out() -> None:
+    table = several(1.0, 1.2)
+    few = {"tool": "0", "batch": 1, "measured": table["measured"][0], "predicted": 1.0}
+    side = measured_side(ec.Pairs({name: [few[name], *values] for name, values in table.items()}))
+    assert side is not None
+    assert [tool.tool for tool in side.tools] == ["A", "B"]
 
 
 def test_tools_that_noise_could_rank_are_named() -> None:

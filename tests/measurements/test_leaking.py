@@ -75,6 +75,24 @@ def test_a_measurement_is_the_same_to_six_digits(factor: float, same: bool) -> N
     assert (found.classes[0].name == "same measurement") == same
 
 
+def test_columns_may_have_other_names() -> None:
+    table = {
+        "batch": [1, 2, 4],
+        "guess": [1.0, 2.0, 5.0],
+        "truth": [1.0, 2.5, 4.0],
+        "other": [9.0, 9.0, 9.0],
+    }
+    found = leakage(
+        table, {"batch": [1, 2], "truth": [1.0, 3.0]}, predicted="guess", measured="truth"
+    )
+    assert [(one.name, one.n) for one in found.classes] == [
+        ("same measurement", 1),
+        ("same configuration", 1),
+        ("within a factor of 2", 1),
+    ]
+    assert found.mape.value == pytest.approx((0 + 0.2 + 0.25) / 3)
+
+
 def test_a_training_table_without_a_value_is_no_match() -> None:
     training = {"device": ["A", "A"], "batch": [4, 8], "measured": [None, -1.0]}
     found = leakage(evaluated(), training)

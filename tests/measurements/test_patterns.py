@@ -52,6 +52,12 @@ def test_ratios_that_differ_are_measured(table: dict[str, Any]) -> None:
     assert check(table, measured="ms").copies.n == 0
 
 
+def test_keys_of_one_value_or_of_many_are_passed_over() -> None:
+    table = devices(1.3)
+    first = {"vendor": ["X"] * 24, "case": table.pop("case"), **table}
+    assert check(first, measured="ms").copies.n == 20
+
+
 def test_a_factor_that_most_rows_keep_is_found() -> None:
     table = devices(0.8, n=40)
     table["ms"][45] *= 1.5
