@@ -92,6 +92,19 @@ def test_a_tool_of_few_predictions_is_left_out() -> None:
     assert [tool.tool for tool in side.tools] == ["A", "B"]
 
 
+def test_tools_of_other_measurements_are_not_compared() -> None:
+    # B and D predict repeats of the same cases; C shares none of them, and A is in other units.
+    table = several(1.0, 0.998, 1.0, 1.001)
+    tool = np.array(table["tool"])
+    table["batch"] = np.where(tool == "C", np.array(table["batch"]) + 500, table["batch"])
+    table["measured"] = np.array(table["measured"]) * 1e-3
+    table["predicted"] = np.where(tool == "A", 1e305, np.array(table["predicted"]) * 1e-3)
+    side = measured_side(ec.Pairs(table))
+    assert side is not None
+    assert [tool.tool for tool in side.tools] == ["B", "C", "D"]
+    assert [(close.first, close.second) for close in side.too_close] == [("B", "D")]
+
+
 def test_tools_that_noise_could_rank_are_named() -> None:
     side = measured_side(ec.Pairs(several(0.998, 1.001, 1.5)))
     assert side is not None

@@ -81,6 +81,8 @@ def test_one_column_times_a_factor_is_doubtful() -> None:
     found = check(table, measured=["ttft", "tpot"])
     rule = "tpot is a measurement, not ttft times 0.05"
     assert doubts(found)[rule] == tuple(range(1, 31))
+    seen = {one.rule: one.seen for one in found.doubtful}[rule]
+    assert seen == f"ttft {ttft[0]:g}, tpot {np.round(ttft[0] * 0.05, 4):g}"
     table["tpot"] = table["tpot"] * np.exp(0.01 * rng.normal(size=30))
     assert rule not in doubts(check(table, measured=["ttft", "tpot"]))
 
