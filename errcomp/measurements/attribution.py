@@ -463,7 +463,8 @@ def _shares(
         spread = math.log(floor.high / floor.low) / (2 * 1.96)
     extra = {"copies": copied} if copied else {}
     sd = sd_of_floor(floor.mape) if known else 0.0
-    variance = _within(parts.of[parts.holder], group)
+    held = parts.of[parts.holder]
+    variance = _variance(held, group)
     shares = {**shapley(parts.of, parts.holder, sd, variance), **extra}
     members = [np.flatnonzero(cluster == code) for code in np.unique(cluster)]
     rng = np.random.default_rng(seed)
@@ -473,7 +474,7 @@ def _shares(
         chosen = np.concatenate(picked)
         # A cluster that is drawn twice stands for two.
         copy = np.repeat(np.arange(len(picked)), [len(one) for one in picked])
-        variance = _within(parts.of[parts.holder][chosen], copy * (group.max() + 1) + group[chosen])
+        variance = _variance(held[chosen], copy * (group.max() + 1) + group[chosen])
         if len(chosen) > _MOST:
             chosen = rng.choice(chosen, _MOST, replace=False)
         drawn = sd * math.exp(spread * rng.normal()) if known else 0.0
@@ -482,13 +483,12 @@ def _shares(
     return shares, draws
 
 
-def _within(values: Floats, group: Ints) -> float | None:
-    """Return the variance of repeats."""
-    from errcomp.stats.permutation import without_means
+def _variance(held: Floats, group: Ints) -> float | None:
+    """Return the variance of repeats, if there are any."""
+    from errcomp.stats.permutation import variance_within
 
-    code = np.unique(group, return_inverse=True)[1]
-    free = len(code) - len(np.bincount(code))
-    return float((without_means(values, code) ** 2).sum() / free) if free else None
+    variance, freedom = variance_within(held, group)
+    return variance if freedom else None
 
 
 def _interval(

@@ -145,6 +145,8 @@ def _too_close(
 
     The differences of their errors vary between repeats of a configuration by noise only.
     """
+    from errcomp.stats.permutation import variance_within
+
     matched = _matched(rows)
     with np.errstate(over="ignore"):  # such tools are not among those compared
         error = np.abs(pairs.predicted / pairs.measured - 1)
@@ -158,21 +160,10 @@ def _too_close(
         _, at, to = np.intersect1d(place[left][0], place[right][0], return_indices=True)
         at, to = place[left][1][at], place[right][1][to]
         differences = error[at] - error[to]
-        variance = _within(differences, rows.group[at])
-        if variance is None:
+        variance, freedom = variance_within(differences, rows.group[at])
+        if freedom < _SHARED:
             continue
         difference, smallest = differences.mean(), 1.96 * math.sqrt(variance / len(at))
         if abs(difference) < smallest:
             better, other = (left, right) if difference <= 0 else (right, left)
             yield TooClose(better, other, float(abs(difference)), smallest, len(at))
-
-
-def _within(values: Floats, group: NDArray[np.int64]) -> float | None:
-    """Return the variance within groups; None if too few rows show it."""
-    code = np.unique(group, return_inverse=True)[1]
-    count = np.bincount(code)
-    freedom = int((count - 1).sum())
-    if freedom < _SHARED:
-        return None
-    left = values - (np.bincount(code, values) / count)[code]
-    return float((left**2).sum() / freedom)

@@ -1,4 +1,4 @@
-"""Permutation tests within groups: shuffles, and the tail beyond the largest of them."""
+"""Values within groups: their variance, and shuffles of them for permutation tests."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["shuffles", "tail", "without_means"]
+__all__ = ["shuffles", "tail", "variance_within", "without_means"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,6 +29,28 @@ def without_means(values: Floats, group: Ints) -> Floats:
     """
     mean = np.bincount(group, values) / np.maximum(np.bincount(group), 1)
     return np.asarray(values - mean[group])
+
+
+def variance_within(values: Floats, group: Ints) -> tuple[float, int]:
+    """Return the variance of values within groups, and its degrees of freedom.
+
+    It is NaN where no group has two values.
+
+    Parameters
+    ----------
+    values : ndarray, shape (n,)
+    group : ndarray of int, shape (n,)
+        Any numbers.
+
+    Examples
+    --------
+    >>> variance_within(np.array([1.0, 3.0, 7.0]), np.array([4, 4, 9]))
+    (2.0, 1)
+    """
+    code = np.unique(group, return_inverse=True)[1]
+    free = len(code) - int(code.max(initial=-1)) - 1
+    left = without_means(values, code)
+    return (float((left**2).sum()) / free if free else float("nan")), free
 
 
 def shuffles(values: Floats, group: Ints, n: int) -> Iterator[Floats]:

@@ -15,6 +15,7 @@ from errcomp.measurements import audited
 from errcomp.measurements.audited import measured_side
 from errcomp.measurements.floor import FloorFigure, absolute_to_mape, sd_of_floor
 from errcomp.measurements.without_noise import remaining
+from errcomp.stats.permutation import variance_within
 
 pytestmark = pytest.mark.core
 
@@ -129,8 +130,8 @@ def test_noise_explains_a_difference_as_often_as_stated() -> None:
         )
         noise = 0.05 * rng.normal(size=(100, 3))
         differences = np.abs(own[0] - noise) - np.abs(own[1] - noise)
-        variance = audited._within(differences.ravel(), np.repeat(np.arange(100), 3))
-        assert variance is not None
+        variance, freedom = variance_within(differences.ravel(), np.repeat(np.arange(100), 3))
+        assert freedom == 200
         off = differences.mean() - (first - second).mean()
         hits += bool(abs(off) < 1.96 * math.sqrt(variance / 300))
     assert 182 <= hits <= 198  # 95 %, within 2.6 binomial standard errors
@@ -142,6 +143,21 @@ def test_of_many_tools_only_neighbours_are_compared(monkeypatch: pytest.MonkeyPa
     assert side is not None
     order = [tool.tool for tool in side.tools]
     assert {(c.first, c.second) for c in side.too_close} <= {*pairwise(order)}
+
+
+def test_repeats_that_are_copies_show_no_noise(run: Run, tmp_path: Any) -> None:
+    import polars as pl
+
+    rng = np.random.default_rng(0)
+    rows = [*range(60), 0, 1]
+    times = np.round(np.exp(rng.normal(3, 1, 60)), 5)[rows]
+    table = {"case": rows, "measured": times, "predicted": np.arange(1, 61.0)[rows]}
+    side = measured_side(ec.Pairs(table))
+    assert side is not None
+    assert (side.copies, side.floor.method) == (4, "none")
+    pl.DataFrame(table).write_csv(tmp_path / "t.csv")
+    text = " ".join(run("audit", tmp_path / "t.csv", "--explain").out.split())
+    assert "Repeats are copies, or differ by more than noise: the noise is unknown" in text
 
 
 def test_large_tables_are_left_to_the_check(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -59,8 +59,10 @@ def noise_line(side: MeasuredSide) -> str:
     """Say what noise the measurements have."""
     floor = side.floor
     if floor.method == "none":
-        why = "All repeats are copies" if side.repeated else "No measurement was repeated"
-        return f"{why}: their noise is unknown (errcomp measurements check TABLE says more)."
+        why = "No measurement was repeated: their noise"
+        if side.repeated:
+            why = "Repeats are copies, or differ by more than noise: the noise"
+        return f"{why} is unknown (errcomp measurements check TABLE says more)."
     shown = format_fraction(floor.mape)
     if not math.isnan(floor.low):
         shown = forms.estimate.write(
