@@ -145,6 +145,13 @@ def test_of_many_tools_only_neighbours_are_compared(monkeypatch: pytest.MonkeyPa
     assert {(c.first, c.second) for c in side.too_close} <= {*pairwise(order)}
 
 
+def test_a_page_sorts_what_remains_by_value() -> None:
+    view = ec.audit(several(1.0, 1.5)).view()
+    table = next(one for one in view.tables if one.title.startswith("Error without"))
+    cells = [table.columns[-1].form.write(table.columns[-1].value(row)) for row in table.rows]
+    assert [cell.value for cell in cells] == pytest.approx([t.remaining for t in table.rows])
+
+
 def test_repeats_that_are_copies_show_no_noise(run: Run, tmp_path: Any) -> None:
     import polars as pl
 

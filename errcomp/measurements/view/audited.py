@@ -76,15 +76,15 @@ def noise_line(side: MeasuredSide) -> str:
 
 def _remaining(tool: WithoutNoise, *, several: bool) -> str:
     of = f" of {tool.tool}" if several and tool.tool else ""
+    left = forms.estimate.write(_estimate(tool)).text
     return (
-        f"Without this noise, about {_estimate(tool)} of the MAPE{of} of "
+        f"Without this noise, about {left} of the MAPE{of} of "
         f"{format_fraction(tool.mape)} would remain."
     )
 
 
-def _estimate(tool: WithoutNoise) -> str:
-    estimate = Estimate("remaining", tool.remaining, tool.low, tool.high, 0.95)
-    return forms.estimate.write(estimate).text
+def _estimate(tool: WithoutNoise) -> Estimate:
+    return Estimate("remaining", tool.remaining, tool.low, tool.high, 0.95)
 
 
 def _close(close: TooClose) -> str:
@@ -106,7 +106,7 @@ def side_table(side: MeasuredSide | None) -> list[Table]:
     columns = [
         *([Column("Tool", lambda row: row.tool, key=True)] if len(side.tools) > 1 else []),
         Column("MAPE", lambda row: row.mape, forms.percent),
-        Column("Without noise [95 %]", _estimate),
+        Column("Without noise [95 %]", _estimate, forms.estimate),
     ]
     notes = [noise_line(side), *map(_close, side.too_close)]
     return [Table("Error without the noise of measurements", columns, side.tools, notes, on="page")]
