@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from errcomp.measurements.copies import Found
     from errcomp.measurements.hidden import Hidden
     from errcomp.measurements.leaking import leakage as leakage
+    from errcomp.measurements.noise import Repeats
     from errcomp.measurements.plausible import Broken
     from errcomp.measurements.results import (
         Copies,
@@ -314,7 +315,13 @@ def _differs(table: Measurements, members: NDArray[np.int64]) -> list[str]:
 
 
 def _hidden(table: Measurements, hidden: Hidden) -> tuple[HiddenKey, ...]:
-    from errcomp.measurements.results import HiddenKey
+    import numpy as np
+
+    from errcomp.measurements.results import Cluster, HiddenKey
+
+    def cluster(rows: NDArray[np.int64]) -> Cluster:
+        logs = np.log(table.values[rows, 0])
+        return Cluster(math.exp(float(logs.mean())), tuple(table.rows[rows].tolist()))
 
     varied = [name for name, codes in table.keys.items() if codes.max(initial=0) > codes.min()]
     parts = [one.part for one in hidden.explanations if one.is_key]
@@ -333,6 +340,7 @@ def _hidden(table: Measurements, hidden: Hidden) -> tuple[HiddenKey, ...]:
                 None if group.part is None else group.part.name,
                 group.p,
                 tuple(sorted(int(row) for row in table.rows[group.rows])),
+                tuple(map(cluster, group.clusters)) if group.part is None else None,
             )
         )
     return tuple(found)
@@ -419,22 +427,34 @@ def _floor(table: Measurements, use: NDArray[np.bool_], hidden: Hidden) -> Floor
     )
 
 
+def usual_repeats(table: Measurements, use: NDArray[np.bool_], hidden: Hidden) -> Repeats:
+    """Return the repeats among the rows in use that differ by noise only."""
+    import numpy as np
+
+    flagged = np.zeros(table.n, dtype=bool)
+    flagged[hidden.unexplained] = True
+    return _repeats(table, use & ~flagged, hidden)
+
+
+def _repeats(table: Measurements, use: NDArray[np.bool_], hidden: Hidden) -> Repeats:
+    import numpy as np
+
+    from errcomp.measurements.noise import repeats_of
+    from errcomp.tables.memory.measurements import numbered
+
+    logs = np.log(np.where(use, table.values[:, 0], 1.0))
+    codes = [one.part.codes for one in hidden.explanations if one.is_key]
+    return repeats_of(numbered([table.group, *codes], table.n), logs, use)
+
+
 def floor_of(table: Measurements, use: NDArray[np.bool_], hidden: Hidden) -> Floor:
     """Return the floor of MAPE of the rows in use from repeats, if there are any."""
     import numpy as np
 
     from errcomp.measurements.floor import floor_of_repeats
-    from errcomp.measurements.noise import repeats_of
     from errcomp.measurements.results import Floor
-    from errcomp.tables.memory.measurements import numbered
 
-    logs = np.log(np.where(use, table.values[:, 0], 1.0))
-    codes = [one.part.codes for one in hidden.explanations if one.is_key]
-    finer = numbered([table.group, *codes], table.n)
-    every = repeats_of(finer, logs, use)
-    flagged = np.zeros(table.n, dtype=bool)
-    flagged[hidden.unexplained] = True
-    usual = repeats_of(finer, logs, use & ~flagged)
+    every, usual = _repeats(table, use, hidden), usual_repeats(table, use, hidden)
     if not usual.n or not np.any(usual.difference > 0):
         return Floor(math.nan, math.nan, math.nan, "none", 0, 0, math.nan, None)
     found = floor_of_repeats(usual)

@@ -231,6 +231,8 @@ def _measured_side(own: Pairs) -> tuple[Measurements, Findings, Floor]:
 
     rows = rows_of(own)
     found = findings(rows)
+    groups = [one for one in found.hidden.groups if one.beyond_noise]
+    found = found._replace(hidden=replace(found.hidden, groups=groups))
     return rows, found, floor_of(rows, found.once, found.hidden)
 
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from errcomp.measurements.clusters import clusters_of
 from errcomp.measurements.noise import MOST_LOG, Noise, Repeats, noise_of, repeats_of
 from errcomp.stats.permutation import shuffles, tail, without_means
 from errcomp.stats.significance import benjamini_hochberg
@@ -32,6 +33,9 @@ _CHANCE = 0.01
 _EXPLAINED = 0.3
 #: A group in which an explaining column differs is reported below this.
 _LEAST = 0.1
+#: Variance of a group, relative to that of noise, beyond any noise: one row of four that is 28
+#: standard deviations off.
+_FAR = 200.0
 #: Least share of the variance that a column must explain.
 _WORTH = 0.05
 #: Groups that show the noise which remains once columns explain.
@@ -80,14 +84,26 @@ class Group:
         Largest over smallest measurement.
     p : float
         Probability of such a variance if it were noise.
+    times : float
+        Their variance over that of noise.
     part : Part or None
         The column that explains it.
+    clusters : sequence of ndarray of int
+        Positions of the rows of each cluster that the values form, from the smallest values; empty
+        if they form none, or a column explains them.
     """
 
     rows: Ints
     ratio: float
     p: float
+    times: float
     part: Part | None
+    clusters: Sequence[Ints] = ()
+
+    @property
+    def beyond_noise(self) -> bool:
+        """Whether heavy tails cannot explain it: there is a setting, or a value far off."""
+        return self.part is not None or bool(self.clusters) or self.times > _FAR
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -150,17 +166,27 @@ def find_hidden(table: Measurements, use: Mask) -> Hidden:
         codes = [table.group, *[one.part.codes for one in found if one.is_key]]
         finer = repeats_of(numbered(codes, table.n), logs, use)
         noise = noise_of(finer) if finer.n >= _FEW else noise
-        groups += [_group(repeats, *one) for one in _explained(repeats, found, noise)]
+        groups += [_group(repeats, noise, *one) for one in _explained(repeats, found, noise)]
     if finer.n >= 2:
         p, which = noise.p_of(finer), np.flatnonzero(_reported(finer, noise))
-        groups += [_group(finer, i, p[i], None) for i in which.tolist()]
+        unnamed = [_group(finer, noise, i, p[i], None) for i in which.tolist()]
+        groups += [_with_clusters(group, logs, noise) for group in unnamed]
     return Hidden(finer, repeats, sorted(groups, key=lambda group: -group.ratio), found)
 
 
-def _group(repeats: Repeats, i: int, p: float, part: Part | None) -> Group:
+def _group(repeats: Repeats, noise: Noise, i: int, p: float, part: Part | None) -> Group:
     start, count = int(repeats.start[i]), int(repeats.count[i])
     ratio = math.exp(min(float(repeats.range[i]), MOST_LOG))
-    return Group(repeats.rows[start : start + count], ratio, float(p), part)
+    times = float(repeats.variance[i]) / noise.variance
+    return Group(repeats.rows[start : start + count], ratio, float(p), times, part)
+
+
+def _with_clusters(group: Group, logs: Floats, noise: Noise) -> Group:
+    def is_noise(some: Floats) -> bool:
+        return bool(noise.p(np.array([some.var(ddof=1)]), np.array([len(some) - 1]))[0] >= _SURE)
+
+    found = clusters_of(logs[group.rows], is_noise)
+    return replace(group, clusters=[group.rows[at] for at in found])
 
 
 def _reported(repeats: Repeats, noise: Noise) -> Mask:
@@ -184,8 +210,6 @@ def _explained(
     repeats: Repeats, found: Sequence[Explanation], noise: Noise
 ) -> Iterator[tuple[int, float, Part]]:
     """Yield the groups that columns explain, at least by 30 %: p, and the column that does best."""
-    from scipy.stats import chi2, f
-
     total = np.maximum(np.add.reduceat(repeats.residual**2, repeats.start), 1e-300)
     most, p = np.full(repeats.n, _EXPLAINED), np.ones(repeats.n)
     best = np.full(repeats.n, -1)
@@ -197,12 +221,7 @@ def _explained(
         firsts = np.r_[True, np.diff(np.sort(within)) != 0]
         values = np.add.reduceat(firsts.astype(int), repeats.start)
         free = np.maximum(values - 1, 1)
-        ratio = (total - left) / free / noise.variance
-        chance = (
-            chi2.sf(ratio * free, free)
-            if np.isinf(noise.freedom)
-            else f.sf(ratio, free, noise.freedom)
-        )
+        chance = noise.p((total - left) / free, free)
         better = (values > 1) & (1 - left / total > most)
         best[better], p[better], most[better] = i, chance[better], (1 - left / total)[better]
     for group in np.flatnonzero((best >= 0) & (p < _LEAST)).tolist():

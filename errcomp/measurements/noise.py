@@ -137,15 +137,18 @@ class Noise:
     variance: float
     freedom: float
 
-    def p_of(self, repeats: Repeats) -> Floats:
-        """Return the probability of a variance as large as that of each group, or larger."""
+    def p(self, variance: Floats, freedom: Ints) -> Floats:
+        """Return the probability of a variance as large as this, or larger."""
         from scipy.stats import chi2, f
 
-        d = repeats.count - 1
-        ratio = repeats.variance / self.variance
+        ratio = variance / self.variance
         if np.isinf(self.freedom):
-            return np.asarray(chi2.sf(ratio * d, d))
-        return np.asarray(f.sf(ratio, d, self.freedom))
+            return np.asarray(chi2.sf(ratio * freedom, freedom))
+        return np.asarray(f.sf(ratio, freedom, self.freedom))
+
+    def p_of(self, repeats: Repeats) -> Floats:
+        """Return the probability of a variance as large as that of each group, or larger."""
+        return self.p(repeats.variance, repeats.count - 1)
 
 
 def noise_of(repeats: Repeats, trimmed: float = TRIMMED) -> Noise:

@@ -16,6 +16,7 @@ from errcomp.codec import (
     Share,
     Size,
     Undefined,
+    if_known,
     key,
 )
 from errcomp.report.shown import Shown
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BudgetPart",
+    "Cluster",
     "Copies",
     "CopySet",
     "DriftRow",
@@ -105,6 +107,21 @@ class Copies(Document):
 
 
 @dataclass(frozen=True, slots=True)
+class Cluster(Document):
+    """Rows of one configuration that differ by no more than noise.
+
+    Attributes
+    ----------
+    value : float
+        Geometric mean of their measurements.
+    rows : tuple of int
+    """
+
+    value: Positive
+    rows: tuple[Count, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class HiddenKey(Document):
     """Rows with equal keys that differ by more than noise.
 
@@ -120,9 +137,15 @@ class HiddenKey(Document):
     p : float
         Probability of such a difference if it were noise.
     rows : tuple of int
+    clusters : tuple of Cluster
+        What the values form where no column explains them, from the smallest; empty if they spread
+        without a gap, or are fewer than four.
     """
 
-    KEYS: ClassVar = (key("keys", "of"), "n", "ratio", "explained_by", "p", "rows")
+    KEYS: ClassVar = (
+        *(key("keys", "of"), "n", "ratio", "explained_by", "p", "rows"),
+        if_known("clusters"),
+    )
 
     of: Mapping[str, Any]
     n: Count
@@ -130,6 +153,7 @@ class HiddenKey(Document):
     explained_by: str | None
     p: Share
     rows: tuple[Count, ...]
+    clusters: tuple[Cluster, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Rows of the tables of findings.
 _SHOWN = 10
+#: Fewest rows that can form clusters.
+_FEWEST = 4
 #: Keys of a configuration that a table shows.
 _KEYS = 5
 _TITLE = "Measurements"
@@ -200,18 +202,41 @@ def _hidden(found: MeasurementCheck) -> list[Table]:
     rows = [row for row in found.hidden_keys if row.explained_by is None]
     if not rows:
         return []
+    # Of long lists, those whose values say most come first.
+    shown = sorted(rows, key=lambda row: not row.clusters)[:_SHOWN]
     columns = [
         Column("Keys", lambda row: _keys_text(row.of), key=True),
         Column("Ratio", lambda row: row.ratio, forms.significant(3)),
         Column("n", lambda row: row.n, forms.count),
+        *([Column("Clusters", _clusters_text)] if any(row.clusters for row in shown) else []),
         Column("Rows", lambda row: _rows_text(row.rows)),
     ]
     notes = [
         "Ratio: largest over smallest measurement. They differ by more than the noise of other "
-        "rows, and no column of the table says why."
+        "rows, and no column of the table says why.",
+        *_settings(rows),
     ]
     title = "Equal keys, other values"
-    return [Table(title, columns, rows[:_SHOWN], notes + _more(len(rows)))]
+    return [Table(title, columns, shown, notes + _more(len(rows)))]
+
+
+def _clusters_text(row: HiddenKey) -> str:
+    texts = [f"{len(one.rows)} × {format_number(one.value, 3)}" for one in row.clusters or ()]
+    return ", ".join(texts) or "none"
+
+
+def _settings(rows: list[HiddenKey]) -> list[str]:
+    """Say in how many configurations the values form clusters."""
+    clustered = [row.clusters for row in rows if row.clusters]
+    if not clustered:
+        return []
+    beside = sum(sum(sizes) - max(sizes) for sizes in ([len(c.rows) for c in s] for s in clustered))
+    of = count(sum(row.n >= _FEWEST for row in rows), "such configuration")
+    return [
+        f"In {len(clustered):,} of {of} with {_FEWEST} rows or more, the values form clusters "
+        "(rows × mean), as under several settings of the system; they come first. "
+        f"{count(beside, 'row')} {'is' if beside == 1 else 'are'} outside the largest cluster."
+    ]
 
 
 def _copies(found: MeasurementCheck) -> list[Table]:
