@@ -18,7 +18,7 @@ import stored
 
 from errcomp import datasets
 from errcomp.measurements import budget, check
-from errcomp.measurements.floor import floor_of_repeats
+from errcomp.measurements.floor import floor_of_repeats, law_of_noise
 from errcomp.measurements.noise import repeats_of
 from errcomp.measurements.without_noise import remaining
 
@@ -95,8 +95,8 @@ def remaining_row(law: str, error: str) -> list[str]:
             rng = np.random.default_rng([i, groups])
             group, x, _ = repeats(law, (2, 3), groups, (0.02, 0.08)[i % 2], 0.0, rng)
             own = errors(error, groups, rng)[group]
-            floor = floor_of_repeats(repeats_of(group, x, group >= 0))
-            found = remaining(own - x, floor)
+            known = repeats_of(group, x, group >= 0)
+            found = remaining(own - x, floor_of_repeats(known), law_of_noise(known))
             true = float(np.abs(np.expm1(own)).mean())
             inside.append(found.low <= true <= found.high)
             widths.append(found.high - found.low)

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from errcomp.measurements.results import Floor, MeasuredSide, TooClose, WithoutNoise
 
 if TYPE_CHECKING:
+    from errcomp.measurements.noise import Repeats
     from errcomp.tables import Pairs
     from errcomp.tables.memory.measurements import Measurements
 
@@ -64,13 +65,14 @@ def measured_side(pairs: Pairs, *, seed: int = 0) -> MeasuredSide | None:
     if len(np.unique(group)) == len(group):
         none = Floor(math.nan, math.nan, math.nan, "none", 0, 0, math.nan, None)
         return MeasuredSide(len(group), len(group), 0, 0, 0, (), math.nan, none, (), ())
-    from errcomp.measurements import findings, floor_of
+    from errcomp.measurements import findings, floor_of, usual_repeats
 
     found = findings(rows)
     floor = floor_of(rows, found.once, found.hidden)
     tool = pairs.column("tool").astype(str) if pairs.tools else np.full(pairs.n, "")
     known = floor.method == "repeats" and not math.isnan(floor.low)
-    tools = _without_noise(tool, pairs, floor, seed) if known else []
+    repeats = usual_repeats(rows, found.once, found.hidden)
+    tools = _without_noise(tool, pairs, floor, repeats, seed) if known else []
     close = _too_close(tools, tool, rows, pairs) if known else []
     explanations = found.hidden.explanations
     sizes = np.bincount(rows.group[found.use], minlength=1)
@@ -107,14 +109,14 @@ def rows_of(pairs: Pairs) -> Measurements:
 
 
 def _without_noise(
-    tool: NDArray[np.str_], pairs: Pairs, floor: Floor, seed: int
+    tool: NDArray[np.str_], pairs: Pairs, floor: Floor, repeats: Repeats, seed: int
 ) -> list[WithoutNoise]:
     """Return what remains of the error of each tool, the smallest MAPE first."""
-    from errcomp.measurements.floor import FloorFigure
+    from errcomp.measurements.floor import FloorFigure, law_of_noise
     from errcomp.measurements.noise import MOST_LOG
     from errcomp.measurements.without_noise import remaining
 
-    figure = FloorFigure(floor.mape, floor.low, floor.high)
+    figure, shape = FloorFigure(floor.mape, floor.low, floor.high), law_of_noise(repeats)
     tools = []
     for name in dict.fromkeys(tool.tolist()):
         own = (tool == name) & (pairs.predicted > 0)
@@ -123,7 +125,7 @@ def _without_noise(
         logs = np.log(pairs.predicted[own]) - np.log(pairs.measured[own])
         if np.abs(logs).max() > MOST_LOG:
             continue  # the columns are in other units, as the audit says
-        left = remaining(logs, figure, seed=seed)
+        left = remaining(logs, figure, shape, seed=seed)
         mape = float(np.abs(np.expm1(logs)).mean())
         tools.append(WithoutNoise(name, mape, left.mape, left.low, left.high))
     return sorted(tools, key=lambda one: one.mape)

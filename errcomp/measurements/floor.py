@@ -17,7 +17,16 @@ from numpy.typing import NDArray
 
 from errcomp.measurements.noise import MOST_LOG, Repeats
 
-__all__ = ["LEVEL", "FloorFigure", "absolute_to_mape", "floor_of_repeats", "sd_of_floor"]
+__all__ = [
+    "LEVEL",
+    "NORMAL",
+    "FloorFigure",
+    "NoiseLaw",
+    "absolute_to_mape",
+    "floor_of_repeats",
+    "law_of_noise",
+    "sd_of_floor",
+]
 
 Floats = NDArray[np.float64]
 
@@ -29,6 +38,7 @@ _ABSOLUTE = math.sqrt(2 / math.pi)
 #: Scales of the components of noise, relative to the usual one, and their shares to begin with.
 _SCALES = 2.0 ** np.arange(-1.0, 4.0)
 _FIRST = np.array([0.1, 0.6, 0.1, 0.1, 0.1])
+_VARIANCES = _SCALES[:, None] ** 2 + _SCALES[None, :] ** 2
 #: Median of |e - e'| for normal noise of variance 1.
 _MEDIAN = 0.9539
 #: Noise beyond this is not distinguished: its floor is above 10^80.
@@ -57,6 +67,26 @@ class FloorFigure:
     mape: float
     low: float
     high: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoiseLaw:
+    """The shape of noise: a mixture of normal laws of several scales.
+
+    Attributes
+    ----------
+    scale : ndarray
+        Standard deviations, relative to that of normal noise with the same mean absolute value.
+    share : ndarray
+        They add up to 1.
+    """
+
+    scale: Floats
+    share: Floats
+
+
+#: Normal noise.
+NORMAL = NoiseLaw(np.ones(1), np.ones(1))
 
 
 def floor_of_repeats(repeats: Repeats, weight: Floats | None = None) -> FloorFigure:
@@ -142,6 +172,32 @@ def sd_of_floor(mape: float) -> float:
     return (low + high) / 2
 
 
+def law_of_noise(repeats: Repeats) -> NoiseLaw:
+    """Return the shape of the noise of one row: where tails are heavy, more scales than one.
+
+    Where four repeats do not say whether the groups have one law or different scales, it is halfway
+    between both.
+
+    Examples
+    --------
+    >>> from errcomp.measurements.noise import repeats_of
+    >>> rng = np.random.default_rng(0)
+    >>> group = np.repeat(np.arange(200), 4)
+    >>> for noise in rng.normal(size=800), rng.standard_t(3, size=800):
+    ...     law = law_of_noise(repeats_of(group, noise, group >= 0))
+    ...     print(round(float((law.share * law.scale**2).sum()), 1))
+    1.0
+    1.5
+    """
+    known = _differences(repeats)
+    if known is None:
+        return NORMAL
+    apart = _apart(repeats)
+    own = 0.5 if apart is None else apart
+    share = (1 - own) * _share(*known) + own * _share_of_groups(*known)
+    return NoiseLaw(_SCALES / float((share * _SCALES).sum()), share)
+
+
 # The ratio of E|e| to E|e - e'|.
 
 
@@ -162,15 +218,27 @@ def _ratio(repeats: Repeats) -> tuple[float, float]:
 
 def _common_law(repeats: Repeats) -> float:
     """Return c of one symmetric law for all groups: a mixture of normal laws of five scales."""
+    known = _differences(repeats)
+    if known is None:
+        return _NORMAL
+    share = _share(*known)
+    difference = (share[:, None] * share[None, :] * np.sqrt(_VARIANCES)).sum()
+    return float((share * _SCALES).sum() / difference)
+
+
+def _differences(repeats: Repeats) -> tuple[Floats, float] | None:
+    """Return absolute differences of repeats, sorted, and their scale; None if it is 0."""
     step = np.abs(np.diff(repeats.logs)[np.diff(repeats.of_row) == 0])
     d = np.sort(step)
     if len(d) > _MOST:
         d = d[((np.arange(_MOST) + 0.5) * len(d) / _MOST).astype(np.int64)]
     scale = float(np.median(d)) / _MEDIAN
-    if scale <= 0:
-        return _NORMAL
-    sd = scale * _SCALES
-    variance = sd[:, None] ** 2 + sd[None, :] ** 2
+    return (d, scale) if scale > 0 else None
+
+
+def _share(d: Floats, scale: float) -> Floats:
+    """Return the shares of the components of the noise of both rows of a difference (EM)."""
+    variance = scale**2 * _VARIANCES
     density = np.exp(-0.5 * d[:, None, None] ** 2 / variance) / np.sqrt(variance)
     share = _FIRST
     for _ in range(_STEPS):
@@ -178,8 +246,18 @@ def _common_law(repeats: Repeats) -> float:
         joint /= np.maximum(joint.sum(axis=(1, 2), keepdims=True), 1e-300)
         both = joint.sum(axis=0)
         share = (both.sum(axis=0) + both.sum(axis=1)) / (2 * len(d))
-    difference = (share[:, None] * share[None, :] * np.sqrt(variance)).sum()
-    return float((share * sd).sum() / difference)
+    return share
+
+
+def _share_of_groups(d: Floats, scale: float) -> Floats:
+    """Return the shares of the components where both rows of a difference have the same (EM)."""
+    sd = scale * _SCALES * math.sqrt(2)
+    density = np.exp(-0.5 * (d[:, None] / sd) ** 2) / sd
+    share = _FIRST
+    for _ in range(_STEPS):
+        joint = density * share
+        share = (joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)).mean(axis=0)
+    return share
 
 
 def _apart(repeats: Repeats) -> float | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp.measurements.floor import FloorFigure, sd_of_floor
+from errcomp.measurements.floor import NORMAL, FloorFigure, NoiseLaw, sd_of_floor
 
 __all__ = ["Remaining", "remaining"]
 
@@ -40,7 +40,9 @@ class Remaining:
     high: float
 
 
-def remaining(logs: Floats, floor: FloorFigure, *, seed: int = 0) -> Remaining:
+def remaining(
+    logs: Floats, floor: FloorFigure, shape: NoiseLaw = NORMAL, *, seed: int = 0
+) -> Remaining:
     r"""Return the mean of :math:`|e^b - 1|` over these rows.
 
     Parameters
@@ -48,7 +50,9 @@ def remaining(logs: Floats, floor: FloorFigure, *, seed: int = 0) -> Remaining:
     logs : ndarray, shape (n,)
         :math:`\log(p / m)` of each row.
     floor : FloorFigure
-        Of the noise of the measurements, which is treated as normal. Its interval counts.
+        Of the noise of the measurements. Its interval counts.
+    shape : NoiseLaw
+        Of this noise.
     seed : int
         Of the tables drawn for the interval.
 
@@ -61,15 +65,16 @@ def remaining(logs: Floats, floor: FloorFigure, *, seed: int = 0) -> Remaining:
     0.130 0.129
     """
     sd = sd_of_floor(floor.mape)
-    place, mass = _law(logs, sd)
+    place, mass = _law(logs, sd, shape)
     value = _mape(place, mass)
-    ends = [_mape(*_law(logs, sd_of_floor(end))) for end in (floor.low, floor.high)]
+    ends = [_mape(*_law(logs, sd_of_floor(end), shape)) for end in (floor.low, floor.high)]
     rng = np.random.default_rng(seed)
     n = min(len(logs), _MOST)
     misses = []
     for _ in range(_DRAWS):
         own = rng.choice(place, n, p=mass / mass.sum())
-        again = _mape(*_law(own - sd * rng.normal(size=n), sd))
+        scale = sd * rng.choice(shape.scale, n, p=shape.share / shape.share.sum())
+        again = _mape(*_law(own - scale * rng.normal(size=n), sd, shape))
         misses.append(again - float(np.abs(np.expm1(own)).mean()))
     error = _Z * float(np.sqrt(np.mean(np.square(misses)) * n / len(logs)))
     low = value - math.hypot(error, max(value - min(ends), 0.0))
@@ -83,7 +88,7 @@ def _mape(place: Floats, mass: Floats) -> float:
     return float((mass * np.abs(np.expm1(place))).sum())
 
 
-def _law(logs: Floats, sd: float) -> tuple[Floats, Floats]:
+def _law(logs: Floats, sd: float, shape: NoiseLaw) -> tuple[Floats, Floats]:
     """Return the places and masses of the law of b (EM)."""
     seen = np.sort(logs)
     weight = np.full(len(seen), 1 / len(seen))
@@ -97,7 +102,10 @@ def _law(logs: Floats, sd: float) -> tuple[Floats, Floats]:
     place = np.unique(
         np.r_[seen[:: -(-len(seen) // _ATOMS)], np.linspace(seen[0], seen[-1], _ATOMS)]
     )
-    density = np.exp(-0.5 * ((seen[:, None] - place[None, :]) / sd) ** 2)
+    apart = ((seen[:, None] - place[None, :]) / sd) ** 2
+    density = np.zeros_like(apart)
+    for scale, share in zip(shape.scale.tolist(), shape.share.tolist(), strict=True):
+        density += share / scale * np.exp(-0.5 * apart / scale**2)
     mass = np.full(len(place), 1 / len(place))
     for _ in range(_STEPS):
         mix = np.maximum(density @ mass, 1e-300)

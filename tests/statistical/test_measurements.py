@@ -7,7 +7,7 @@ import pytest
 
 from errcomp import datasets
 from errcomp.measurements import budget, check
-from errcomp.measurements.floor import floor_of_repeats
+from errcomp.measurements.floor import floor_of_repeats, law_of_noise
 from errcomp.measurements.noise import repeats_of
 from errcomp.measurements.without_noise import remaining
 from tests.measurements.laws import (
@@ -112,7 +112,8 @@ def test_what_remains_without_noise(law: str) -> None:
             rng = np.random.default_rng([i, ERRORS.index(error)])
             group, x, _ = repeats(law, (2, 3), 60, (0.02, 0.08)[i % 2], 0.0, rng)
             own = errors(error, 60, rng)[group]
-            found = remaining(own - x, floor_of_repeats(repeats_of(group, x, group >= 0)))
+            known = repeats_of(group, x, group >= 0)
+            found = remaining(own - x, floor_of_repeats(known), law_of_noise(known))
             true = np.abs(np.expm1(own)).mean()
             inside.append(found.low <= true <= found.high)
             off.append(found.mape - true)
