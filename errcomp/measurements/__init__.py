@@ -110,7 +110,7 @@ def check(
     """
     import numpy as np
 
-    from errcomp.measurements.drift import find_drift
+    from errcomp.measurements.drift import find_drift, places
     from errcomp.measurements.floor import sd_of_floor
     from errcomp.measurements.patterns import patterns
     from errcomp.measurements.plausible import implausible
@@ -131,6 +131,9 @@ def check(
     sd = sd_of_floor(floor.mape) if floor.method == "repeats" else None
     broken += patterns(rows, once, sd)
     drift = find_drift(hidden.repeats, [p for p in rows.parts if p.kind in ("time", "repeat")])
+    if drift is None:
+        usual = usual_repeats(rows, once, hidden)
+        drift = find_drift(usual, places(rows, usual)) or []
     kinds = [LeftOutColumn(part.name, part.kind) for part in rows.parts]
     kinds += [LeftOutColumn(name, "quantity") for name in rows.others]
     sizes = np.bincount(rows.group[use], minlength=1)

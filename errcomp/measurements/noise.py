@@ -61,6 +61,11 @@ class Repeats:
         return np.repeat(np.arange(self.n), self.count)
 
     @cached_property
+    def place(self) -> Ints:
+        """Place of each row in its group, from 1."""
+        return np.arange(len(self.rows)) - self.start[self.of_row] + 1
+
+    @cached_property
     def mean(self) -> Floats:
         """Mean logarithm of each group."""
         return np.add.reduceat(self.logs, self.start) / self.count
@@ -89,7 +94,7 @@ class Repeats:
         With sorted values: :math:`\\frac{2}{n (n - 1)} \\sum_k (2 k - n - 1)\\, x_{(k)}`.
         """
         order = np.lexsort((self.residual, self.of_row))
-        place = np.arange(len(order)) - self.start[self.of_row] + 1
+        place = self.place
         n = self.count[self.of_row]
         weight = (2.0 * place - n - 1) * 2 / (n * (n - 1))
         return np.add.reduceat(weight * self.residual[order], self.start)

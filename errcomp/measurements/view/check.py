@@ -312,8 +312,13 @@ def _drift(found: MeasurementCheck) -> list[Table]:
         Column("Change [95 %]", lambda row: format_change(row.change, row.low, row.high)),
         Column("p", lambda row: row.p, forms.p_value),
     ]
-    note = "Change of repeats of the same configuration along the column."
-    return [Table("Drift", columns, found.drift, [note])]
+    notes = ["Change of repeats of the same configuration along the column."]
+    if {row.column for row in found.drift} - {one.column for one in found.left_out}:
+        notes.append(
+            "No column holds the time of a measurement. If repeats stand in their order, this is "
+            "warm-up, or throttling."
+        )
+    return [Table("Drift", columns, found.drift, notes)]
 
 
 def _method(found: MeasurementCheck) -> list[tuple[str, str]]:
