@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from errcomp.measurements.attribution import budget as budget
-    from errcomp.measurements.copies import Found
-    from errcomp.measurements.hidden import Hidden
+    from errcomp.measurements.finding.copies import Found
+    from errcomp.measurements.finding.hidden import Hidden
+    from errcomp.measurements.finding.plausible import Broken
     from errcomp.measurements.leaking import leakage as leakage
     from errcomp.measurements.noise import Repeats
-    from errcomp.measurements.plausible import Broken
     from errcomp.measurements.results import (
         Copies,
         Floor,
@@ -110,10 +110,10 @@ def check(
     """
     import numpy as np
 
-    from errcomp.measurements.drift import find_drift, places
+    from errcomp.measurements.finding.drift import find_drift, places
+    from errcomp.measurements.finding.patterns import patterns
+    from errcomp.measurements.finding.plausible import implausible
     from errcomp.measurements.floor import sd_of_floor
-    from errcomp.measurements.patterns import patterns
-    from errcomp.measurements.plausible import implausible
     from errcomp.measurements.results import DriftRow, ExplainingColumn, LeftOutColumn
     from errcomp.measurements.results import MeasurementCheck as Check
 
@@ -197,8 +197,8 @@ def findings(rows: Measurements) -> Findings:
     """Find copies, and rows with equal keys that differ by more than noise."""
     import numpy as np
 
-    from errcomp.measurements.copies import find_copies
-    from errcomp.measurements.hidden import find_hidden
+    from errcomp.measurements.finding.copies import find_copies
+    from errcomp.measurements.finding.hidden import find_hidden
     from errcomp.tables.memory.measurements import once_for_each_tool
 
     value = rows.values[:, 0]

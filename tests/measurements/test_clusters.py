@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.stats import chi2
 
 from errcomp.measurements import check
-from errcomp.measurements.clusters import clusters_of
+from errcomp.measurements.finding.clusters import clusters_of
 from errcomp.measurements.results import MeasurementCheck
 
 Floats = NDArray[np.float64]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from errcomp.measurements.plausible import _place
+from errcomp.measurements.finding.plausible import _place
 
 
 @pytest.mark.parametrize(

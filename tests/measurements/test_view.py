@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import errcomp as ec
 from errcomp.measurements import check
 from errcomp.measurements.results import MeasurementCheck
 
@@ -68,6 +69,53 @@ def test_verdicts(found: MeasurementCheck) -> None:
     assert (floor.head, floor.tone) == ("Floor", "plain")
     assert "MAPE of 1." in floor.text
     assert bad.text.startswith("copies: 2; impossible values: 1; configurations with equal keys")
+
+
+def copied() -> MeasurementCheck:
+    """A table of 40 rows whose rows from 11 to 20 stand in it again, and one value near another."""
+    values = np.exp(np.random.default_rng(0).normal(size=40))
+    table = {"batch": np.arange(40), "version": np.repeat(["a"], 40), "ms": values}
+    again = {"batch": np.arange(10, 20), "version": np.repeat(["b"], 10), "ms": values[10:20]}
+    rows = {name: np.r_[table[name], again[name], table[name][:1]] for name in table}
+    rows["ms"][-1] *= 1.0005
+    return check(rows, measured="ms")
+
+
+@pytest.mark.extras
+def test_the_map_shows_each_copy_at_its_row() -> None:
+    pytest.importorskip("matplotlib")
+    view = copied().view()
+    assert [figure.name for figure in view.figures] == ["copies"]
+    axes = view.figures[0].draw()
+    shown = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+    assert sorted(shown["carried over"]) == [[row, row + 30] for row in range(11, 21)]
+    assert shown["near"] == [[1, 51]]
+
+
+@pytest.mark.extras
+def test_errors_beside_the_noise() -> None:
+    pytest.importorskip("matplotlib")
+    batch = np.repeat(np.arange(1, 61), 3)
+    measured = batch * np.exp(0.05 * np.random.default_rng(0).normal(size=180))
+    tools = np.repeat(["A", "B"], 180)
+    table = {"tool": tools, "batch": np.tile(batch, 2), "measured": np.tile(measured, 2)}
+    table["predicted"] = np.r_[1.02 * batch, 1.2 * batch]
+    audit = ec.audit(table)
+    figure = next(one for one in audit.view().figures if one.name == "noise")
+    axes = figure.draw()
+    side = audit.measurements
+    assert side is not None
+    shown = {line.get_label(): line for line in axes.lines}
+    assert shown["as audited"].get_xdata() == pytest.approx([100 * t.mape for t in side.tools])
+    left = shown["without noise"].get_xdata()
+    assert left == pytest.approx([100 * tool.remaining for tool in side.tools])
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["A", "B"]
+
+
+@pytest.mark.extras
+def test_an_audit_without_repeats_has_no_picture_of_noise() -> None:
+    audit = ec.audit({"predicted": [1.0, 2.0, 3.0], "measured": [1.1, 2.1, 3.2]})
+    assert "noise" not in {one.name for one in audit.view().figures}
 
 
 @pytest.mark.extras

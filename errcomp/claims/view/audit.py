@@ -581,6 +581,16 @@ def _figures(audit: Audit, pairs: Pairs | None) -> list[Figure]:
             partial(_claimed_figure, audit),
         )
     ]
+    side = audit.measurements
+    if side is not None and side.tools:
+        figures.append(
+            Figure(
+                "noise",
+                "The MAPE of each tool, what would remain of it without the noise of the "
+                "measurements (with its interval), and the MAPE of a perfect predictor (dashed).",
+                lambda: _drawing_of_measurements().errors_beside_noise(side),
+            )
+        )
     if pairs is None:
         return figures
     tools = {row.tool for row in audit.rows} - {""}
@@ -624,6 +634,12 @@ def _figures(audit: Audit, pairs: Pairs | None) -> list[Figure]:
 def _claimed_figure(audit: Audit, ax: Axes | None = None) -> Axes:
     drawn: Axes = _drawing().claimed(audit, ax=ax)
     return drawn
+
+
+def _drawing_of_measurements() -> ModuleType:
+    from errcomp.measurements.view import figures
+
+    return figures
 
 
 def _drawing() -> ModuleType:

@@ -33,12 +33,12 @@ _SPREAD = (
     "Largest over smallest measurement of each configuration with repeats, by its size. Copies are "
     "left out."
 )
+_MAP = "Each point is a copy: its row, against the row that states its value first."
 
 
 def check_view(found: MeasurementCheck) -> Report:
     """Return the report of a check."""
-    draw = partial(spread, found)
-    figures = [Figure("repeats", _SPREAD, draw)] if found.spread else []
+    figures = _figures(found)
     return Report(
         title=_TITLE,
         line=_line(found),
@@ -54,8 +54,17 @@ def check_view(found: MeasurementCheck) -> Report:
         ],
         figures=figures,
         method=_method(found),
-        draw=draw if figures else None,
+        draw=figures[0].draw if figures else None,
     )
+
+
+def _figures(found: MeasurementCheck) -> list[Figure]:
+    figures = []
+    if found.spread:
+        figures.append(Figure("repeats", _SPREAD, partial(_draw, "spread", found)))
+    if found.copies.sets:
+        figures.append(Figure("copies", _MAP, partial(_draw, "copies_map", found)))
+    return figures
 
 
 def _line(found: MeasurementCheck) -> list[str]:
@@ -351,26 +360,9 @@ def _more(n: int) -> list[str]:
     return [f"{count(n - _SHOWN, 'configuration')} more: --json"] if n > _SHOWN else []
 
 
-def spread(found: MeasurementCheck, ax: Axes | None = None) -> Axes:
-    """Draw the spread of repeats of each configuration against its size."""
-    import numpy as np
+def _draw(name: str, found: MeasurementCheck, ax: Axes | None = None) -> Axes:
+    """Draw a figure; they are imported only when needed."""
+    from errcomp.measurements.view import figures
 
-    from errcomp.report.drawing import style as _style
-    from errcomp.report.drawing.hover import tell
-
-    ax = _style.canvas(ax, 4.2)
-    sizes = np.array([one.size for one in found.spread])
-    beyond = np.array([max(100 * (one.ratio - 1), 1e-3) for one in found.spread])
-    ax.plot(sizes, beyond, "o", color=_style.BLUE, ms=4.5, alpha=0.7, zorder=3)
-    tell(ax, sizes, beyond, [f"{one.n:,} rows\nratio {one.ratio:.4g}" for one in found.spread])
-    ax.set_xscale("log")
-    ax.set_yscale("log")
-    notes = ["Each point is a configuration; copies are left out."]
-    if not math.isnan(found.floor.mape):
-        ax.axhline(100 * found.floor.mape, color=_style.INK, lw=1.0, ls=(0, (4, 2)), zorder=1)
-        notes.append(f"dashed: floor of MAPE, {format_fraction(found.floor.mape)}")
-    ax.grid(color=_style.GRID)
-    unit = f" ({found.unit})" if found.unit else ""
-    _style.name_axes(ax, x=f"{found.measured[0]}{unit}", y="largest over smallest, minus 1 (%)")
-    _style.heading(ax, "How far do repeats of one configuration differ?", notes)
-    return ax
+    drawn: Axes = getattr(figures, name)(found, ax)
+    return drawn

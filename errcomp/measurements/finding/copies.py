@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from errcomp.measurements.finding.patterns import scaled
 from errcomp.measurements.noise import share_below
-from errcomp.measurements.patterns import scaled
 from errcomp.stats.digits import decimals, enough_digits
 from errcomp.tables.memory.measurements import Measurements, numbered
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp.measurements.clusters import clusters_of
+from errcomp.measurements.finding.clusters import clusters_of
 from errcomp.measurements.noise import MOST_LOG, Noise, Repeats, noise_of, repeats_of
 from errcomp.stats.permutation import shuffles, tail, without_means
 from errcomp.stats.significance import benjamini_hochberg

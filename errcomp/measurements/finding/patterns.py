@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from errcomp.measurements.plausible import Broken
+from errcomp.measurements.finding.plausible import Broken
 from errcomp.stats.digits import MOST_DECIMALS, decimals
 from errcomp.tables.memory.measurements import Measurements, numbered
 

@@ -1,0 +1,1 @@
+"""What a check finds in rows: copies, hidden keys, clusters, drift, patterns, impossible values."""
