@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from errcomp.measurements import Findings
     from errcomp.measurements.noise import Repeats
     from errcomp.measurements.results import Floor
-    from errcomp.tables import Pairs
+    from errcomp.tables import Kernels, Pairs
     from errcomp.tables.memory.measurements import Measurements
 
 __all__ = ["CAUSES", "budget"]
@@ -90,8 +90,9 @@ def budget(
 
     Parameters
     ----------
-    pairs : path, dataframe, mapping of columns or Pairs
-        Predictions and measurements, of one tool or with ``tool``.
+    pairs : path, dataframe, mapping of columns, Pairs or Kernels
+        Predictions and measurements, of one tool or with ``tool``. Kernels are added up: the pairs
+        are runs, of which both sums are known.
     predicted, measured, unit
         How to read the table: see `errcomp.datasets.inputs.pairs_from`.
     tool : str, optional
@@ -208,8 +209,11 @@ def of_one_tool(pairs: Any, tool: str | None, **reading: Any) -> Pairs:
         There are several tools, or the pairs stay in an engine.
     """
     from errcomp.datasets.inputs import pairs_from
+    from errcomp.tables import Kernels
     from errcomp.tables import Pairs as InMemory
 
+    if isinstance(pairs, Kernels):
+        pairs = _runs_of(pairs.of_tool(tool))
     table = pairs_from(pairs, **reading)
     if not isinstance(table, InMemory):
         raise InputError(
@@ -223,6 +227,35 @@ def of_one_tool(pairs: Any, tool: str | None, **reading: Any) -> Pairs:
             f"{own.tools[0]} (tool={own.tools[0]!r})."
         )
     return own
+
+
+def _runs_of(kernels: Kernels) -> Pairs:
+    """Return the runs of kernels: the sum of predictions, the measured run, and both sums.
+
+    Raises
+    ------
+    InputError
+        Fewer than ten runs have predictions and measurements of all kernels, and a total.
+    """
+    from errcomp.tables import Pairs as InMemory
+
+    totals = kernels.totals()
+    known = totals.complete & (totals.predicted > 0) & (totals.measured > 0)
+    known &= totals.run_measured > 0
+    if int(known.sum()) < _LEAST:
+        raise InputError(
+            f"{kernels.prefix}an error budget of runs needs at least {_LEAST} runs with predicted "
+            f"and measured times of all kernels and run_measured, got {int(known.sum())} of "
+            f"{len(totals)}. Add what is missing."
+        )
+    columns = {name: values[known] for name, values in totals.keys.items()}
+    columns |= {
+        "predicted": totals.predicted[known],
+        "measured": totals.run_measured[known],
+        "predicted_kernel_sum": totals.predicted[known],
+        "measured_kernel_sum": totals.measured[known],
+    }
+    return InMemory(columns, unit=totals.unit, source=totals.source)
 
 
 def _measured_side(own: Pairs) -> tuple[Measurements, Findings, Floor]:

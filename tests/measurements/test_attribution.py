@@ -225,3 +225,62 @@ def test_it_draws_its_parts() -> None:
     ax = budget("neusight").plot()
     assert [label.get_text() for label in ax.get_yticklabels()] == ["composition", "kernels"]
     assert math.isclose(ax.patches[1].get_width(), 4.88, rel_tol=1e-2)
+
+
+def test_kernels_are_added_up() -> None:
+    """The table of NeuSight's kernels has the runs of its table of pairs."""
+    runs, pairs = budget(ec.datasets.load("neusight-kernels")), budget("neusight")
+    assert (runs.n, runs.mape) == (pairs.n, pytest.approx(pairs.mape))
+    parts = {part.cause: part.added for part in pairs.parts}
+    assert {part.cause: part.added for part in runs.parts} == pytest.approx(parts)
+
+
+def kernels_of(n: int, **missing: Any) -> ec.Kernels:
+    """Runs of two kernels of 2 and 1 ms, which take 4 ms together with what lies between them."""
+    table = {
+        "run": np.repeat([f"r{i}" for i in range(n)], 2),
+        "model": np.repeat([f"m{i}" for i in range(n)], 2),
+        "kernel": ["a", "b"] * n,
+        "count": [1, 2] * n,
+        "measured": [2.0, 0.5] * n,
+        "predicted": [2.2, 0.55] * n,
+        "run_measured": [4.0] * (2 * n),
+    }
+    return ec.Kernels(table | missing)
+
+
+def test_runs_are_sums_of_kernels() -> None:
+    found = budget(kernels_of(10))
+    assert found.mape == pytest.approx(1 - 3.3 / 4)
+    parts = {part.cause: part.added for part in found.parts}
+    # v(kernels) = 0.1, v(composition) = 0.25: the mean over both orders.
+    assert parts["kernels"] == pytest.approx((0.1 + 0.175 - 0.25) / 2)
+    assert parts["composition"] == pytest.approx((0.25 + 0.175 - 0.1) / 2)
+
+
+@pytest.mark.parametrize(
+    "missing",
+    [
+        {"run_measured": [math.nan] * 20},
+        {"measured": [math.nan, 1.0] * 10},
+        {"predicted": [0.0] * 20},
+        {"status": ["ok", "failed"] * 10},
+    ],
+    ids=["run", "kernel", "zero", "failed"],
+)
+def test_runs_without_both_sums_and_a_total_are_refused(missing: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"at least 10 runs .* got 0 of 10\. Add what"):
+        budget(kernels_of(10, **missing))
+
+
+def test_nine_runs_are_too_few() -> None:
+    with pytest.raises(InputError, match="got 9 of 9"):
+        budget(kernels_of(9))
+
+
+def test_per_run_of_the_command(run: Callable[..., Any]) -> None:
+    result = run("measurements", "budget", "neusight-kernels", "--per-run", "--json")
+    assert json.loads(result.out)["n"] == 87
+    refused = run("measurements", "budget", "neusight-kernels", "--per-run", "--zeros", "exclude")
+    assert refused.code == 2
+    assert "leave out --zeros: --per-run reads rows of kernels" in refused.err

@@ -405,3 +405,24 @@ def test_agreement_that_chance_explains_is_no_copy_even_where_repeats_are_rare()
     assert check(table, measured="ms").copies.n == 0
     table["batch"], table["ms"] = [*range(200), 7], [*values, values[7]]
     assert check(table, measured="ms").copies.rows == (8, 201)
+
+
+@pytest.mark.extras
+@pytest.mark.parametrize("library", ["polars", "duckdb", "dask"])
+def test_rows_in_an_engine_are_collected(library: str) -> None:
+    module = pytest.importorskip(library)
+    rng = np.random.default_rng(0)
+    batch = np.repeat(np.arange(1, 51), 3)
+    table = {"batch": batch, "ms": batch * np.exp(0.02 * rng.normal(size=150))}
+    table["ms"][1] = table["ms"][0]
+    if library == "polars":
+        frame: Any = pl.LazyFrame(table)
+    elif library == "duckdb":
+        rows = pl.DataFrame(table).to_arrow()
+        frame = module.from_arrow(rows)
+    else:
+        pd, dataframe = pytest.importorskip("pandas"), pytest.importorskip("dask.dataframe")
+        frame = dataframe.from_pandas(pd.DataFrame(table), npartitions=3)
+    there, here = check(frame, measured="ms"), check(table, measured="ms")
+    assert there.floor == here.floor
+    assert there.copies.rows == here.copies.rows == (1, 2)

@@ -5,7 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from errcomp.cli.input import add_table_arguments, load_table, parse_keys, seed
+from errcomp.cli.input import (
+    add_table_arguments,
+    load_kernels,
+    load_table,
+    parse_keys,
+    seed,
+)
 from errcomp.cli.output import (
     add_check_arguments,
     add_output_arguments,
@@ -19,6 +25,7 @@ from errcomp.cli.streams import progress
 from errcomp.errors import InputError
 
 if TYPE_CHECKING:
+    from errcomp import Kernels
     from errcomp.cli.parser import Parser
 
 #: Command → examples at the end of its help. An example may read files that an earlier one wrote.
@@ -28,7 +35,10 @@ EXAMPLES = {
         "errcomp measurements check ort-cpu --keys kernel,batch,variant",
         "errcomp measurements check neusight --measured measured_ms --by device",
     ),
-    "measurements budget": ("errcomp measurements budget neusight",),
+    "measurements budget": (
+        "errcomp measurements budget neusight",
+        "errcomp measurements budget neusight-kernels --per-run",
+    ),
     "measurements leakage": (
         "errcomp measurements leakage pairs.csv --training training.csv --predicted estimate "
         "--measured latency",
@@ -102,6 +112,11 @@ def _build_budget(actions: Any) -> None:
         "say it, e.g. predicted_kernel_sum)",
     )
     parser.add_argument(
+        "--per-run",
+        action="store_true",
+        help="rows are kernels: add them up, and compare each run with run_measured",
+    )
+    parser.add_argument(
         "--load",
         metavar="COLUMN",
         help="column of the load of the system (default: the one whose name says it, e.g. "
@@ -124,7 +139,10 @@ def run_budget(args: argparse.Namespace) -> None:
         raise InputError(
             f"--kernels takes two columns, got {len(kernels)}: --kernels PREDICTED,MEASURED"
         )
-    pairs = load_table(args)
+    if args.per_run:
+        pairs: Any = _kernels(args)
+    else:
+        pairs = load_table(args)
     with progress("drawing tables", quiet=args.json):
         found = budget(
             pairs,
@@ -134,6 +152,15 @@ def run_budget(args: argparse.Namespace) -> None:
             seed=args.seed,
         )
     emit(args, found, found.view(), inputs=[args.table])
+
+
+def _kernels(args: argparse.Namespace) -> Kernels:
+    """Read a table of kernels."""
+    unused = {"exclude": None, "kernels": None, "zeros": "raise", "missing": "raise"}
+    given = [name for name, usual in unused.items() if getattr(args, name) not in (usual, "keep")]
+    if given:
+        raise InputError(f"leave out --{', --'.join(given)}: --per-run reads rows of kernels")
+    return load_kernels(args, args.table)
 
 
 def _build_leakage(actions: Any) -> None:
