@@ -68,19 +68,20 @@ def remaining(
     place, mass = _law(logs, sd, shape)
     value = _mape(place, mass)
     ends = [_mape(*_law(logs, sd_of_floor(end), shape)) for end in (floor.low, floor.high)]
+    sides = (shape.skewed(sign * _Z * shape.doubt) for sign in (-1, 1)) if shape.doubt else ()
+    skewed = [value, *[_mape(*_law(logs, sd, side)) for side in sides]]
     rng = np.random.default_rng(seed)
     n = min(len(logs), _MOST)
     misses = []
     for _ in range(_DRAWS):
         own = rng.choice(place, n, p=mass / mass.sum())
-        scale = sd * rng.choice(shape.scale, n, p=shape.share / shape.share.sum())
-        again = _mape(*_law(own - scale * rng.normal(size=n), sd, shape))
+        again = _mape(*_law(own - sd * shape.draw(n, rng), sd, shape))
         misses.append(again - float(np.abs(np.expm1(own)).mean()))
     error = _Z * float(np.sqrt(np.mean(np.square(misses)) * n / len(logs)))
-    low = value - math.hypot(error, max(value - min(ends), 0.0))
+    low = value - math.hypot(error, max(value - min(ends), 0.0), value - min(skewed))
     if float(np.abs(np.expm1(logs)).mean()) <= floor.high:
         low = 0.0  # a perfect predictor may show as much
-    high = value + math.hypot(error, max(max(ends) - value, 0.0))
+    high = value + math.hypot(error, max(max(ends) - value, 0.0), max(skewed) - value)
     return Remaining(value, max(low, 0.0), high)
 
 
@@ -102,10 +103,7 @@ def _law(logs: Floats, sd: float, shape: NoiseLaw) -> tuple[Floats, Floats]:
     place = np.unique(
         np.r_[seen[:: -(-len(seen) // _ATOMS)], np.linspace(seen[0], seen[-1], _ATOMS)]
     )
-    apart = ((seen[:, None] - place[None, :]) / sd) ** 2
-    density = np.zeros_like(apart)
-    for scale, share in zip(shape.scale.tolist(), shape.share.tolist(), strict=True):
-        density += share / scale * np.exp(-0.5 * apart / scale**2)
+    density = shape.density((place[None, :] - seen[:, None]) / sd)
     mass = np.full(len(place), 1 / len(place))
     for _ in range(_STEPS):
         mix = np.maximum(density @ mass, 1e-300)
