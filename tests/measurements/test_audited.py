@@ -297,6 +297,14 @@ def test_skew_is_learned_from_three_repeats() -> None:
     )
 
 
+def test_one_value_far_off_is_no_skew() -> None:
+    rng = np.random.default_rng(0)
+    group = np.repeat(np.arange(100), 3)
+    x = 0.02 * rng.normal(size=300)
+    x[10] += 3.0
+    assert abs(law_of_noise(repeats_of(group, x, group >= 0)).skew) < 0.4
+
+
 def test_two_repeats_leave_the_skew_in_doubt() -> None:
     law = skewed(2, 0)
     assert (law.skew, law.doubt) == (0.0, 0.15)

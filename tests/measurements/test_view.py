@@ -124,4 +124,5 @@ def test_the_figure_shows_each_configuration(found: MeasurementCheck) -> None:
     axes = found.plot()
     assert axes.get_xlabel() == "ms (ms)"
     assert len(axes.lines[0].get_xdata()) == len(found.spread)
+    assert set(axes.lines[1].get_ydata()) == {100 * found.floor.mape}
     assert axes.get_yscale() == "log"
