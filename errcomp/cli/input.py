@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from errcomp.cli.streams import tell
 from errcomp.errors import InputError, did_you_mean
@@ -252,7 +252,7 @@ def _at_most_one_a_core(text: str) -> int:
 
 def load_table(args: argparse.Namespace) -> Pairs:
     """Read the table that the arguments name; report on stderr what an artifact lacks."""
-    pairs = _whole_table(args)
+    pairs = cast("Pairs", _whole_table(args, large=False))
     if getattr(args, "exclude", None) is None:
         return pairs
     from errcomp.measurements.excluding import without_rows
@@ -260,13 +260,14 @@ def load_table(args: argparse.Namespace) -> Pairs:
     return without_rows(pairs, args.exclude)
 
 
-def _whole_table(args: argparse.Namespace) -> Pairs:
-    """Read the table, with the rows that --where selects."""
+def _whole_table(args: argparse.Namespace, *, large: bool) -> Pairs | PairRows:
+    """Read the table, with the rows that --where selects; leave `large` ones to Polars."""
     if args.table == "-":
         from errcomp.cli.stdin import STDIN, standard_input
 
         with standard_input() as file:
-            piped = _whole_table(argparse.Namespace(**{**vars(args), "table": str(file)}))
+            there = argparse.Namespace(**{**vars(args), "table": str(file)})
+            piped = _whole_table(there, large=large)
         piped.source = STDIN
         return piped
     from errcomp.tables.engine.scanning import parquet_files
@@ -280,7 +281,7 @@ def _whole_table(args: argparse.Namespace) -> Pairs:
             "all of them."
         )
     if path.exists() or _is_pattern(path):
-        return _pairs_in(path, columns, args)
+        return _pairs_in(path, columns, args, large=large)
     from errcomp import datasets
 
     if args.table not in datasets.names():
@@ -311,19 +312,25 @@ def _is_pattern(path: Path) -> bool:
     return is_pattern(path)
 
 
-def _pairs_in(path: Path, columns: dict[str, str], args: argparse.Namespace) -> Pairs:
+def _pairs_in(
+    path: Path, columns: dict[str, str], args: argparse.Namespace, *, large: bool
+) -> Pairs | PairRows:
     """Read a file or folder: a table of pairs, or the output of a tool."""
-    from errcomp.readers.plain import read_pairs
+    from errcomp.readers.plain import read_pairs, read_rows
     from errcomp.readers.rows import is_output
+    from errcomp.tables import Pairs
 
     try:
         if not is_output(path, columns):
-            pairs = read_pairs(path, columns=columns or None, unit=args.unit, **_of_text(args))
+            read = read_rows if large else read_pairs
+            pairs = read(path, columns=columns or None, unit=args.unit, **_of_text(args))
             tell_notes(path)
-            return select(pairs, args.where)
-        from errcomp.readers import read
+            if isinstance(pairs, Pairs):
+                return select(pairs, args.where)
+            return pairs.where(parse_where(args.where)) if args.where else pairs
+        from errcomp.readers import read as ingest
 
-        content = read(path, columns=columns or None, unit=args.unit, **_of_text(args))
+        content = ingest(path, columns=columns or None, unit=args.unit, **_of_text(args))
     except InputError as error:
         if path.is_dir() and any(path.glob("*.parquet")):
             hint = f"To read only its Parquet files, quote a pattern: '{path / '*.parquet'}'"
@@ -348,15 +355,16 @@ def _of_text(args: argparse.Namespace) -> dict[str, Any]:
 
 
 def load_pairs(args: argparse.Namespace) -> Pairs | PairRows:
-    """Read the table that the arguments name, or leave it on disk if it is large."""
+    """Read the table that the arguments name; leave its rows on disk, or to Polars, if large."""
+    excludes = getattr(args, "exclude", None) is not None
     if args.table.lower().endswith(".csv"):  # only Parquet is read in place
-        return load_table(args)
+        return load_table(args) if excludes else _whole_table(args, large=True)
     from errcomp.tables.engine.scanning import is_large, scan
 
     if not is_large(args.table):
-        return load_table(args)
+        return load_table(args) if excludes else _whole_table(args, large=True)
     columns = _columns_of(args) or None
-    if getattr(args, "exclude", None) is not None:
+    if excludes:
         raise InputError(
             f"--exclude applies only to tables in memory, but {args.table} is read in place. Leave "
             "out --exclude, or filter the table before"

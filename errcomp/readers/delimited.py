@@ -1,4 +1,10 @@
-"""Text of tables that people wrote: CSV, separated by comma, tab or semicolon."""
+"""Text of tables that people wrote: CSV, separated by comma, tab or semicolon.
+
+Most CSV is regular: it has no quotes or comments, and the same number of fields in each line. It is
+read in parts, whose numbers become numbers at once: its text never stands in memory as a whole, and
+Python looks at no line (`regular_frame`). Everything else is read line by line, which also explains
+what is wrong with which line (`csv_frame`).
+"""
 
 from __future__ import annotations
 
@@ -6,17 +12,22 @@ import csv
 import io
 import re
 from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from decimal import Decimal
+from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, get_args
+from typing import IO, TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
 
 from errcomp.errors import InputError
+from errcomp.readers.core.content import detect, fits
+from errcomp.readers.core.source import BOM, PACKED, UTF16, refuse_special
 from errcomp.system.formulas import original, original_text
 from errcomp.tables.columns import MISSING_WORDS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import polars as pl
 
 #: Sign before the decimals of a number.
@@ -27,6 +38,15 @@ _LEADING_ZERO = r"^[+-]?0\d"
 _DECIMAL_COMMA = r"^[+-]?(\d+(,\d*)?|,\d+)([eE][+-]?\d+)?$"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _LONG_INTEGER = r"^[+-]?[0-9]{16,}(\.0*)?$"
+#: Bytes of a part; of the first, which shows the types of the columns; of a block in the cache.
+_PART, _FIRST, _BLOCK = 16 << 20, 1 << 20, 1 << 18
+#: What only `csv_frame` can read: quotes, marks of formulas, zero bytes, other ends of lines.
+_IRREGULAR = (b'"', b"'", b"\x00", b"\r")
+#: Memory that a table takes, over the size of its text.
+_TIMES = 6
+_BLANKS = frozenset(" \t")
+#: Integers from this size on may become equal as floats.
+_EXACT = 1e15
 
 
 def csv_frame(
@@ -60,7 +80,7 @@ def csv_frame(
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text, before, within = _without_comments(text)
     first = text.split("\n", 1)[0]
-    separator = next((s for s in "\t;" if s in first and "," not in first), ",")
+    separator = separator_of(first)
     header, rows, lines = _scan(path, text, separator, before)
     try:
         frame = pl.read_csv(
@@ -80,6 +100,11 @@ def csv_frame(
         )
     frame = typed_frame(frame, names, decimal)
     return frame, before + 2 if lines == rows + 1 and not within else None
+
+
+def separator_of(header: str) -> str:
+    """Return the sign between the fields of a header: a tab or semicolon, or else a comma."""
+    return next((s for s in "\t;" if s in header and "," not in header), ",")
 
 
 def typed_frame(frame: pl.DataFrame, names: frozenset[str], decimal: Decimals) -> pl.DataFrame:
@@ -120,10 +145,11 @@ def _without_comments(text: str) -> tuple[str, int, int]:
     rows = lines[before:]
     if not any(rows):  # nothing but comments
         return text, 0, 0
-    separators = [rows[0].count(sign) for sign in ",;\t"]
+    separator = separator_of(rows[0])
+    separators = rows[0].count(separator)
     kept, open_quote = rows[:1], rows[0].count('"') % 2
     for row in rows[1:]:
-        comment = row.startswith("#") and [row.count(sign) for sign in ",;\t"] != separators
+        comment = row.startswith("#") and row.count(separator) != separators
         if open_quote or not comment:
             kept.append(row)
             open_quote ^= row.count('"') % 2
@@ -224,3 +250,217 @@ def _rounded(column: pl.Series) -> bool:
     """Would different integers (e.g. run numbers) become equal as floats."""
     long = column.filter(column.str.contains(_LONG_INTEGER)).unique()
     return any(Decimal(text) != Decimal(float(text)) for text in long)
+
+
+# Regular CSV.
+
+
+class _IrregularError(Exception):
+    """A part is not regular."""
+
+
+class _TextError(Exception):
+    """A column of numbers holds text further below."""
+
+
+def regular_frame(path: Path, names: frozenset[str]) -> pl.DataFrame | None:
+    """Read regular CSV; None if it is not regular, or is not CSV.
+
+    Parameters
+    ----------
+    path : Path
+    names : frozenset of str
+        Columns that stay text even if all their values are numbers.
+
+    Returns
+    -------
+    polars.DataFrame or None
+        As `csv_frame` returns it; its first row is on line 2.
+    """
+    if not path.is_file():
+        return None
+    while True:
+        try:
+            refuse_special(path)
+            if not fits(path, _TIMES):
+                return None
+            with path.open("rb") as file:
+                return _read(path, file, names)
+        except _TextError as column:
+            names |= {str(column)}
+        except (_IrregularError, InputError, UnicodeDecodeError, OSError):
+            return None  # read again, and explained
+
+
+def _read(path: Path, file: IO[bytes], names: frozenset[str]) -> pl.DataFrame:
+    """Read the parts of a file.
+
+    Raises
+    ------
+    _IrregularError
+        The file is not regular CSV.
+    _TextError
+        A column that is not among the names holds numbers first, and then text.
+    """
+    import polars as pl
+
+    parts = _parts(file)
+    first = next(parts, b"")
+    if first.startswith((*PACKED, *UTF16)) or detect(path, first) != "csv":
+        raise _IrregularError
+    line, _, first = first.removeprefix(BOM).partition(b"\n")
+    if line.startswith(b"#") or any(sign in line for sign in _IRREGULAR):
+        raise _IrregularError
+    text = line.decode()
+    table = _Table(header_of(path, text.split(separator_of(text)), 1), separator_of(text), names)
+    frames = [table.read(part) for part in chain([first] if first else [], parts)]
+    if not frames or table.ends_blank:
+        raise _IrregularError
+    whole = pl.concat([table.widened(frame) for frame in frames])
+    _check_exact(whole)
+    return whole
+
+
+def _parts(file: IO[bytes]) -> Iterator[bytes]:
+    """Yield whole lines, about 16 MB at a time, that end with line feeds."""
+    rest = b""
+    size = _FIRST
+    while block := file.read(size):
+        size = _PART
+        end = block.rfind(b"\n") + 1
+        if end:
+            yield _unix(rest + block[:end])
+            rest = block[end:]
+        else:
+            rest += block
+    if rest:
+        yield _unix(rest) + b"\n"
+
+
+def _has_gap(lines: bytes) -> bool:
+    """Say whether a line is empty: in tables of one column, it would be a missing value."""
+    return lines.startswith(b"\n") or b"\n\n" in lines
+
+
+def _unix(lines: bytes) -> bytes:
+    return lines.replace(b"\r\n", b"\n") if b"\r" in lines else lines
+
+
+class _Table:
+    """A table whose parts are read one after the other.
+
+    Parameters
+    ----------
+    header : sequence of str
+    separator : str
+    names : frozenset of str
+        Columns that stay text.
+
+    Attributes
+    ----------
+    kinds : dict of str to polars.DataType
+        Type of each column, once a part was read.
+    ends_blank : bool
+        The last line has nothing but blanks, which spreadsheets write below a table.
+    """
+
+    def __init__(self, header: list[str], separator: str, names: frozenset[str]) -> None:
+        self.header, self.separator, self.names = header, separator, names
+        self.kinds: dict[str, Any] = {}
+        self.ends_blank = False
+
+    def read(self, lines: bytes) -> pl.DataFrame:
+        """Read some lines, and widen the types of columns where they need it."""
+        import polars as pl
+
+        sign = self.separator.encode()
+        rows = lines.count(b"\n")
+        # Polars refuses lines with more fields; and with this number of signs, none has fewer.
+        if not rows or lines.count(sign) != rows * (len(self.header) - 1):
+            raise _IrregularError
+        if any(sign in lines for sign in _IRREGULAR) or (len(self.header) == 1 and _has_gap(lines)):
+            raise _IrregularError
+        if not lines.isascii():
+            lines.decode()  # or it is not UTF-8
+        self.ends_blank = not lines[lines.rfind(b"\n", 0, -1) + 1 :].strip()
+        frame = None
+        if self.kinds and not _leading_zeros(lines, sign):
+            with suppress(pl.exceptions.PolarsError):  # a column may need another type
+                frame = self._stripped(self._parsed(lines, self.kinds), lines)
+        if frame is None:
+            frame = self._typed(lines)
+        if frame.height != rows:  # Polars leaves out empty lines
+            raise _IrregularError
+        return frame
+
+    def _stripped(self, frame: pl.DataFrame, lines: bytes) -> pl.DataFrame:
+        """Leave out blanks around names."""
+        import polars as pl
+
+        if lines.isascii() and not any(s.encode() in lines for s in _BLANKS - {self.separator}):
+            return frame
+        return frame.with_columns(pl.col(pl.String).str.strip_chars().replace("", None))
+
+    def widened(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return a part with the types of all parts."""
+        import polars as pl
+
+        # Not by pl.col: it takes a name such as ^.*$ for a pattern.
+        return pl.DataFrame([column.cast(self.kinds[column.name]) for column in frame])
+
+    def _parsed(self, lines: bytes, kinds: Mapping[str, Any]) -> pl.DataFrame:
+        """Parse lines; lines with more fields than the header are an error of Polars."""
+        import polars as pl
+
+        return pl.read_csv(
+            lines,
+            has_header=False,
+            schema=dict(kinds),
+            separator=self.separator,
+        )
+
+    def _typed(self, lines: bytes) -> pl.DataFrame:
+        """Read text, and decide which columns hold numbers."""
+        import polars as pl
+
+        texts = {name for name, kind in self.kinds.items() if kind == pl.String}
+        try:
+            frame = self._parsed(lines, dict.fromkeys(self.header, pl.String()))
+        except pl.exceptions.PolarsError as error:
+            raise _IrregularError from error
+        frame = typed_frame(frame, self.names | texts, ".")
+        for name, kind in frame.schema.items():
+            before = self.kinds.get(name, kind)
+            if kind == pl.String and before != pl.String:
+                raise _TextError(name)
+            self.kinds[name] = pl.Float64() if pl.Float64 in (kind, before) else kind
+        return frame
+
+
+def _leading_zeros(lines: bytes, separator: bytes) -> bool:
+    """Say whether a field may begin with a zero and another digit, as text does."""
+    starts, plus, minus = (ord("\n"), separator[0]), ord("+"), ord("-")
+    letters = np.frombuffer(b"\n\n" + lines, dtype=np.uint8)
+    for at in range(0, len(letters), _BLOCK):
+        block = letters[at : at + _BLOCK + 3]
+        found = (block[2:-1] == ord("0")) & (block[3:] - ord("0") < 10)
+        if not found.any():
+            continue
+        before = block[1:-2]
+        found &= (
+            (before == starts[0]) | (before == starts[1]) | (before == plus) | (before == minus)
+        )
+        for i in np.flatnonzero(found).tolist():
+            # The sign may be within a date.
+            if block[i + 1] in starts or block[i] in starts:
+                return True
+    return False
+
+
+def _check_exact(frame: pl.DataFrame) -> None:
+    """Refuse integers that may become equal as floats: `csv_frame` may keep them as text."""
+    import polars as pl
+
+    largest = frame.select(pl.col(pl.Float64).abs().max()).rows()
+    if any(value is not None and value >= _EXACT for row in largest for value in row):
+        raise _IrregularError

@@ -21,7 +21,7 @@ from errcomp.readers.core.content import (
     tell_left_out,
 )
 from errcomp.readers.core.source import files_readable
-from errcomp.readers.delimited import DECIMALS, Decimals, csv_frame
+from errcomp.readers.delimited import DECIMALS, Decimals, csv_frame, regular_frame
 from errcomp.system.limits import current, how_to_raise
 from errcomp.tables import Gaps, Pairs, Zeros
 
@@ -30,7 +30,9 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-__all__ = ["NAMES", "read_frame", "read_pairs"]
+    from errcomp.tables.engine.pairs import PairRows
+
+__all__ = ["NAMES", "read_frame", "read_pairs", "read_rows"]
 
 
 #: Columns that stay text: version "1.10" is not version 1.1.
@@ -124,9 +126,7 @@ def read_pairs(
     """
     wanted = dict(columns or {})
     options: dict[str, Any] = {"unit": unit, "zeros": zeros, "missing": missing}
-    with files_readable():
-        one = Path(path).is_file()
-    if one:
+    if _is_file(path):
         frame, line_offset = read_frame(Path(path), wanted, NAMES, _NUMBERS, format, decimal)
         options["line_offset"] = line_offset
         return Pairs(frame, columns=wanted, source=str(path), **options)
@@ -141,6 +141,64 @@ def read_pairs(
         for file in files:  # a file's own error names its line
             read_pairs(file, columns=columns, format=format, decimal=decimal, **options)
         raise
+
+
+def read_rows(
+    path: str | PathLike[str],
+    *,
+    columns: Mapping[str, str] | None = None,
+    **options: Any,
+) -> Pairs | PairRows:
+    r"""Read pairs as `read_pairs` does, but leave the sums of a million rows or more to Polars.
+
+    Rows of which one cannot be used are always `Pairs`, whose errors name lines.
+
+    Parameters
+    ----------
+    path, columns, **options
+        As in `read_pairs`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "pairs.csv"
+    >>> _ = path.write_text("predicted,measured\n11,10\n")
+    >>> type(read_rows(path)).__name__  # of a million lines: PairRows
+    'Pairs'
+    """
+    from errcomp.tables.engine.scanning import LARGE
+
+    if not _is_file(path):
+        return read_pairs(path, columns=columns, **options)
+    how = {name: options.pop(name) for name in ("format", "decimal") if name in options}
+    wanted = dict(columns or {})
+    frame, line_offset = read_frame(Path(path), wanted, NAMES, _NUMBERS, **how)
+    if frame.height >= LARGE and not {*_NUMBERS} <= {*frame.columns, *wanted}:
+        from errcomp.tables.frames import holds_numbers, to_eager
+        from errcomp.tables.guessing import with_guess
+
+        wanted = with_guess(wanted, holds_numbers(to_eager(frame)), str(path))
+    if frame.height >= LARGE and _all_usable(frame, wanted):
+        from errcomp.tables.engine.pairs import PairRows
+
+        return PairRows(frame.lazy(), columns=wanted, source=str(path), **options)
+    return Pairs(frame, columns=wanted, source=str(path), line_offset=line_offset, **options)
+
+
+def _is_file(path: str | PathLike[str]) -> bool:
+    with files_readable():
+        return Path(path).is_file()
+
+
+def _all_usable(frame: pl.DataFrame, columns: Mapping[str, str]) -> bool:
+    """Say whether all rows have positive measurements and finite predictions."""
+    names = [columns.get(name, name) for name in _NUMBERS]
+    if not all(name in frame.columns and frame.schema[name].is_numeric() for name in names):
+        return False
+    both = [frame[name] for name in names]
+    if any(column.null_count() or not column.is_finite().all() for column in both):
+        return False
+    return bool((both[1] > 0).all())
 
 
 def read_frame(
@@ -196,10 +254,16 @@ def read_frame(
         raise InputError(f"format must be one of {', '.join(FILE_FORMATS)}, got {format!r}")
     if decimal not in DECIMALS:
         raise InputError(f"decimal must be one of {DECIMALS}, got {decimal!r}")
+    text_columns = names | {old for new, old in columns.items() if new in names}
+    if format in (None, "csv") and decimal == ".":
+        regular = regular_frame(path, text_columns)
+        if regular is not None:
+            for new in numbers:
+                _check_numbers(path, regular, columns.get(new, new))
+            return regular, 2
     content = load_bytes(path)
     kind = format or detect(path, content)
     wanted = {*names, *columns.values(), *(columns.get(new, new) for new in numbers)}
-    text_columns = names | {old for new, old in columns.items() if new in names}
     line_offset: int | None = None
     if kind == "parquet":
         frame = _parquet_frame(path, content, wanted)

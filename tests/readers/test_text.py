@@ -26,6 +26,8 @@ from errcomp.system import memory
 from errcomp.tables import Kernels, Pairs
 
 TEXT = "device,predicted,measured\nA,11,10\nB,9.5,10\n"
+#: The same with quotes, which are read line by line.
+QUOTED = TEXT.replace("A", '"A"')
 
 
 # --- comments ---
@@ -330,7 +332,7 @@ def test_without_fastexcel_the_message_says_how_to_go_on(
 
 
 def test_a_large_text_is_met_with_what_to_do(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    path, size = write("my pairs.csv", TEXT), len(TEXT)
+    path, size = write("my pairs.csv", QUOTED), len(QUOTED)
     monkeypatch.setattr(content, "_LARGE", size)
     monkeypatch.setattr(memory, "available", lambda: 14 * size)
     with pytest.warns(LargeFileWarning) as caught:
@@ -352,6 +354,17 @@ def test_a_large_text_is_met_with_what_to_do(write: Any, monkeypatch: pytest.Mon
     monkeypatch.setattr(content, "_LARGE", size + 1)
     with warnings.catch_warnings(action="error"):
         assert read_pairs(path).n == 2
+
+
+def test_regular_text_needs_less_memory(write: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, size = write("a.csv", TEXT), len(TEXT)
+    monkeypatch.setattr(content, "_LARGE", size)
+    monkeypatch.setattr(memory, "available", lambda: 6 * size)
+    with warnings.catch_warnings(action="error"):
+        assert read_pairs(path).n == 2
+    monkeypatch.setattr(memory, "available", lambda: 6 * size - 1)
+    with pytest.raises(InputError, match="are free"):
+        read_pairs(path)
 
 
 @pytest.mark.parametrize(
@@ -407,7 +420,7 @@ def test_memory_is_the_least_of_machine_and_container(
 def test_the_size_of_a_large_text_has_a_decimal(
     write: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, size = write("a.csv", TEXT), len(TEXT)
+    path, size = write("a.csv", QUOTED), len(QUOTED)
     monkeypatch.setattr(content, "_LARGE", size)
     monkeypatch.setattr(content, "_TIMES_CSV", 4.4e9 / size)
     monkeypatch.setattr(memory, "available", lambda: 3.26e9)

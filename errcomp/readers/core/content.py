@@ -114,6 +114,17 @@ def _check_size(path: Path) -> None:
     warn_caller(f"{about}. {advice}", LargeFileWarning)
 
 
+def fits(path: Path, times: int) -> bool:
+    """Say whether a text fits into memory as a table that takes this many times its size."""
+    size = path.stat().st_size
+    if size < _LARGE:
+        return True
+    from errcomp.system.memory import available
+
+    free = current().memory or available()
+    return free is None or times * size <= free
+
+
 def notes_on(path: Path) -> tuple[str, ...]:
     """Return a note if a table may have been cut off within its last line.
 
@@ -176,7 +187,10 @@ def decode(path: Path, content: bytes) -> str:
             f"{path}: line {line}: byte 0x{content[error.start]:02x} is not UTF-8. Save the file "
             "as UTF-8."
         ) from error
-    return text.rstrip("\r\n \t") + "\n"
+    # Tabs at the end of the last row are empty fields.
+    end = len(text.rstrip("\r\n \t"))
+    ends = [at for sign in "\r\n" if (at := text.find(sign, end)) >= 0]
+    return text[: min(ends, default=None)] + "\n"
 
 
 def _is_record(line: bytes, *, with_rows: bool) -> bool:
