@@ -32,6 +32,7 @@ from errcomp.results import Caveat, format_fraction
 from errcomp.tables import RESERVED_KEYS, Pairs
 from errcomp.tables.columns import with_roles
 from errcomp.tables.configurations import VARIANT_KEYS
+from errcomp.tables.frames import refined
 from errcomp.tables.sums import Sum
 
 if TYPE_CHECKING:
@@ -190,7 +191,7 @@ class Case:
         """Return numbers from 0 for the combinations of these keys that occur, shape (n,)."""
         cell = np.zeros(len(self.pairs), dtype=np.int64)
         for key in keys:
-            cell = refine(cell, self.codes(key)[0])
+            cell = refined(cell, self.codes(key)[0])
         return cell
 
     def shuffled_means(self, codes: Ints) -> Floats:
@@ -336,7 +337,7 @@ def configuration(case: Case, without: Collection[str] = ()) -> tuple[str, ...]:
     for name in case.pairs.keys:
         if name in keys or name in not_part or _is_measurement(case.pairs.column(name)):
             continue
-        finer = refine(cell, case.codes(name)[0])
+        finer = refined(cell, case.codes(name)[0])
         if finer.max() > cell.max():
             keys.append(name)
             cell = finer
@@ -347,13 +348,6 @@ def orders(n: int, seed: int) -> NDArray[np.int16]:
     """Return random orders of n pairs, shape (RESAMPLES, n)."""
     rows = np.tile(np.arange(n, dtype=np.int16), (RESAMPLES, 1))
     return np.random.default_rng([seed, 1]).permuted(rows, axis=1)
-
-
-def refine(cell: Ints, code: Ints) -> Ints:
-    """Split cells by another code; number the cells from 0."""
-    both = cell * (int(code.max()) + 1) + code
-    inverse: Ints = np.unique(both, return_inverse=True)[1].astype(np.int64)
-    return inverse
 
 
 def _is_measurement(values: NDArray[Any]) -> bool:
@@ -367,10 +361,13 @@ def _is_measurement(values: NDArray[Any]) -> bool:
 
 def _encode(values: NDArray[Any]) -> tuple[Ints, list[Any]]:
     # Values of one column may be of several types (None among words), which cannot be sorted.
-    seen: dict[Any, int] = {}
-    plain = [None if v != v else v for v in values.tolist()]
-    codes = [seen.setdefault(v, len(seen)) for v in plain]
-    return np.asarray(codes, dtype=np.int64), list(seen)
+    plain = values.tolist()
+    different = dict.fromkeys(plain)
+    if any(v != v for v in different):
+        plain = [None if v != v else v for v in plain]
+        different = dict.fromkeys(plain)
+    number = {v: i for i, v in enumerate(different)}
+    return np.fromiter(map(number.__getitem__, plain), np.int64, len(plain)), list(different)
 
 
 def percent(value: float) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 import numpy as np
 from scipy import special
 
-from errcomp.caveats._case import FAR, GAUSS_CV, MATERIAL, NOTHING, Finding, percent, plural, refine
+from errcomp.caveats._case import FAR, GAUSS_CV, MATERIAL, NOTHING, Finding, percent, plural
 from errcomp.caveats._registry import caveat
 from errcomp.caveats._statistics import Moments, simulated_p
 from errcomp.errors import InputError
@@ -21,6 +21,7 @@ from errcomp.metrics.intervals.dependence import CLUSTER_KEYS
 from errcomp.metrics.ranked import QuantileRule
 from errcomp.results import Caveat, format_number
 from errcomp.stats.significance import holm, student_ppf
+from errcomp.tables.frames import refined
 from errcomp.tables.units import kind_of, ratios_of
 
 if TYPE_CHECKING:
@@ -176,8 +177,8 @@ def duplicated_configurations(case: Case) -> Finding | None:
     """Find rows that repeat a configuration: same keys and same prediction."""
     keys = [*case.configuration_keys, *(k for k in ("level", "reference") if k in case.pairs.keys)]
     configured = case.cells(keys)
-    cell = refine(configured, np.unique(case.predicted, return_inverse=True)[1])
-    exact = refine(cell, np.unique(case.measured, return_inverse=True)[1])
+    cell = refined(configured, np.unique(case.predicted, return_inverse=True)[1])
+    exact = refined(cell, np.unique(case.measured, return_inverse=True)[1])
     identical = case.n - _count(exact)
     # Keys that do not determine the prediction do not name the configuration. Equal numbers may
     # then be different configurations that were rounded to the same number.

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 MARK = "_errcomp_"
 #: Rows that show whether a column of texts holds numbers.
 _SAMPLE = 100
+#: From this number of rows on, texts that occur this often on average are shared objects.
+_MANY, _SHARED = 1_000, 10
+#: Numbers up to this times the rows are counted, which is faster than to sort them.
+_SPARSE = 4
 #: Why a column cannot be a key.
 LISTS = "its values are lists or similar"
 
@@ -162,9 +166,25 @@ def column_values(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:
         return np.asarray(
             [np.nan if is_missing(v) else v for v in _to_list(series, name)], dtype=float
         )
+    if series.dtype == nw.String and (shared := _shared_texts(series.to_native())) is not None:
+        return shared
     values = np.empty(len(series), dtype=object)
     values[:] = [None if is_missing(v) else v for v in _to_list(series, name)]
     return _without_decimals(values) if series.dtype == nw.Decimal else values
+
+
+def _shared_texts(native: Any) -> NDArray[Any] | None:
+    """Return texts of Polars that often recur, one object for each; None for others."""
+    import polars as pl
+
+    if not isinstance(native, pl.Series) or len(native) < _MANY:
+        return None
+    names = native.drop_nulls().unique()
+    if len(names) > len(native) / _SHARED:
+        return None
+    codes = native.cast(pl.Enum(names)).to_physical().cast(pl.Int64).fill_null(len(names))
+    texts: NDArray[Any] = np.array([*names.to_list(), None], dtype=object)
+    return np.asarray(texts[codes.to_numpy()])
 
 
 def holds_numbers(frame: nw.DataFrame[Any]) -> dict[str, bool]:
@@ -277,3 +297,33 @@ def frame_from_columns(columns: Mapping[str, Iterable[Any]], like: Any = None) -
         return pl.DataFrame(data, strict=False)
     plain = {name: v.to_list() if isinstance(v, pl.Series) else v for name, v in data.items()}
     return nw.from_dict(plain, backend=implementation).to_native()
+
+
+# Codes of groups.
+
+
+def renumbered(numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return numbers from 0, in the order of different integers, none of them below 0.
+
+    Examples
+    --------
+    >>> renumbered(np.array([7, 3, 7, 0])).tolist()
+    [2, 1, 2, 0]
+    """
+    most = int(numbers.max(initial=0))
+    if most > _SPARSE * len(numbers):
+        return np.unique(numbers, return_inverse=True)[1].astype(np.int64)
+    there = np.zeros(most + 1, dtype=bool)
+    there[numbers] = True
+    return (np.cumsum(there) - 1)[numbers].astype(np.int64)
+
+
+def refined(cell: NDArray[np.int64], code: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Split cells by another code; number the cells from 0.
+
+    Examples
+    --------
+    >>> refined(np.array([0, 0, 1, 1]), np.array([5, 6, 5, 5])).tolist()
+    [0, 1, 2, 2]
+    """
+    return renumbered(cell * (int(code.max(initial=0)) + 1) + code)

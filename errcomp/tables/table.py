@@ -13,7 +13,7 @@ import numpy as np
 
 from errcomp.errors import InputError, describe_names, offer
 from errcomp.results import Dropped
-from errcomp.tables.frames import LISTS, column_values, is_missing
+from errcomp.tables.frames import LISTS, column_values, is_missing, refined, renumbered
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -322,7 +322,9 @@ class Table(Keyed):
         """
         plain = self._plain(check_keys(names, ()))
         groups, _ = numbered(plain, len(self))
-        _, first, codes = np.unique(groups, return_index=True, return_inverse=True)
+        codes = renumbered(groups)
+        first = np.empty(int(codes.max(initial=-1)) + 1, dtype=np.int64)
+        first[codes[::-1]] = np.arange(len(codes))[::-1]  # of several, the last one written stays
         rank = np.empty(len(first), dtype=np.int64)
         rank[np.argsort(first)] = np.arange(len(first))
         return rank[codes]
@@ -482,7 +484,7 @@ def numbered(columns: Mapping[str, Sequence[Any]], n: int) -> tuple[NDArray[np.i
         if count < 2:
             groups, count = codes, len(order)
         else:  # renumbered without gaps, so that the product stays below n² and cannot overflow
-            groups = np.unique(groups * len(order) + codes, return_inverse=True)[1]
+            groups = refined(groups, codes)
             count = int(groups.max()) + 1
     return groups, count
 

@@ -119,3 +119,19 @@ def test_values_that_are_arrays_are_no_missing_ones() -> None:
     assert not is_missing(np.ones(2))
     assert is_missing(np.datetime64("NaT"))
     assert is_missing(Decimal("sNaN"))
+
+
+@pytest.mark.parametrize("names", [["b", "a", None], ["é", "", "z"], [None], ["one"]])
+def test_texts_that_recur_are_shared(names: list[str | None]) -> None:
+    rng = np.random.default_rng(0)
+    texts = [names[i] for i in rng.integers(0, len(names), 2_000)]
+    frame = to_eager(pl.DataFrame({"device": pl.Series(texts, dtype=pl.String)}))
+    values = column_values(frame, "device")
+    assert values.tolist() == texts
+    assert len({id(value) for value in values.tolist()}) == len(set(texts))
+
+
+def test_texts_that_hardly_recur_are_read_one_by_one() -> None:
+    texts = [f"run {i // 2}" for i in range(2_000)]
+    frame = to_eager(pl.DataFrame({"run": texts}))
+    assert column_values(frame, "run").tolist() == texts

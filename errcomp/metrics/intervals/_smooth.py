@@ -19,6 +19,7 @@ from errcomp.metrics._registry import FIGURES, Means, NoSpreadError
 from errcomp.metrics.intervals._coverage import COVERAGE
 from errcomp.metrics.intervals.dependence import Dependence
 from errcomp.metrics.pointwise import Checked
+from errcomp.tables.frames import refined
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -406,8 +407,7 @@ def spreads_of(cells: Cells, drawn: Dependence) -> tuple[Spread, ...]:
         return (spreads[0]._replace(clustered=False),) if spreads else (alone,)
     if len(spreads) == 2:
         first, second = drawn.codes
-        both = np.unique(first * (int(second.max()) + 1) + second, return_inverse=True)[1]
-        inner = _sums_by(both, cells)[0]
+        inner = _sums_by(refined(first, second), cells)[0]
         spreads = [crossed(spreads[0], spreads[1], float((inner * inner).sum()) / total**2)]
     return alone, *spreads
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from errcomp.errors import InputError, describe_rows
 from errcomp.tables.columns import with_roles
+from errcomp.tables.frames import refined
 from errcomp.tables.table import sort_key
 
 if TYPE_CHECKING:
@@ -201,21 +202,25 @@ def copies_of(
     >>> copies_of([np.array([1.0, 1.0, 2.0])], ["device"], lambda key: np.array(["A"] * 3)).tolist()
     [0, 0, 1]
     """
-    cell = reduce(_refined, (np.unique(v, return_inverse=True)[1] for v in values))
+    cell = reduce(refined, (np.unique(v, return_inverse=True)[1] for v in values))
     for name in names:
         if int(cell.max(initial=-1)) + 1 == len(cell):
             return None
         if name not in _NOT_THE_PAIR:
-            cell = _refined(cell, _numbered(column(name))[0])
+            cell = refined(cell, _numbered(column(name))[0])
     return None if int(cell.max(initial=-1)) + 1 == len(cell) else cell
 
 
 def _numbered(values: Sequence[Any] | NDArray[Any]) -> tuple[Ints, list[int]]:
     """Return numbers of the labels in their own order, not that of the rows; and missing rows."""
     plain: list[Hashable] = values.tolist() if isinstance(values, np.ndarray) else list(values)
-    missing = [i for i, v in enumerate(plain) if v is None or v != v]
-    plain = [None if v != v else v for v in plain] if missing else plain
-    rank = {v: i for i, v in enumerate(sorted(dict.fromkeys(plain), key=sort_key))}
+    missing: list[int] = []
+    different = dict.fromkeys(plain)
+    if any(v is None or v != v for v in different):
+        missing = [i for i, v in enumerate(plain) if v is None or v != v]
+        plain = [None if v != v else v for v in plain]
+        different = dict.fromkeys(plain)
+    rank = {v: i for i, v in enumerate(sorted(different, key=sort_key))}
     return np.fromiter(map(rank.__getitem__, plain), np.int64, len(plain)), missing
 
 
@@ -231,14 +236,8 @@ def _coarsest(codes: Mapping[str, Ints]) -> dict[str, Ints]:
 
 
 def _lies_in(fine: Ints, coarse: Ints) -> bool:
-    cells = _refined(fine, coarse)
+    cells = refined(fine, coarse)
     return int(cells.max()) == int(fine.max())
-
-
-def _refined(cell: Ints, code: Ints) -> Ints:
-    both = cell * (int(code.max(initial=0)) + 1) + code
-    cells: Ints = np.unique(both, return_inverse=True)[1].astype(np.int64)
-    return cells
 
 
 def _several(count: int, name: str) -> str:

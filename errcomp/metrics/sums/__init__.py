@@ -355,8 +355,16 @@ def bounds_in_clusters(clusters: Histogram, q: float, level: float) -> tuple[flo
 
 def _ranks(n: int, q: float, tail: float) -> tuple[int, int]:
     """Return the largest rank below and the smallest above with at most this probability beyond."""
-    from scipy import stats
+    from scipy import special  # scipy.stats takes longer to import than the sums take
 
-    law = stats.binom
-    first = int(law.ppf(tail, n, q))
-    return first + int(law.cdf(first, n, q) <= tail), int(law.ppf(1 - tail, n, q)) + 1
+    first = _binomial_quantile(tail, n, q)
+    beyond = int(special.bdtr(first, n, q) <= tail)
+    return first + beyond, _binomial_quantile(1 - tail, n, q) + 1
+
+
+def _binomial_quantile(p: float, n: int, q: float) -> int:
+    """Return the smallest number of n draws of probability q that is not exceeded with p."""
+    from scipy import special
+
+    upper = math.ceil(special.bdtrik(p, n, q))
+    return upper - 1 if upper > 0 and special.bdtr(upper - 1, n, q) >= p else upper

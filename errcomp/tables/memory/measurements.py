@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from errcomp.errors import InputError, LeftOutWarning, describe_rows, offer, warn_caller
 from errcomp.results import Dropped
 from errcomp.tables.columns import MISSING_WORDS, STATUS_OK, words_of
-from errcomp.tables.frames import LISTS, is_missing, to_eager
+from errcomp.tables.frames import LISTS, is_missing, renumbered, to_eager
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -156,11 +156,11 @@ def numbered(columns: Sequence[Ints], n: int) -> Ints:
     for codes in columns:
         width = int(codes.max(initial=0)) + 1
         if most * width > 2**62:
-            result = np.unique(result, return_inverse=True)[1]
+            result = renumbered(result)
             most = int(result.max(initial=0)) + 1
         result = result * width + codes
         most *= width
-    return np.unique(result, return_inverse=True)[1]
+    return renumbered(result)
 
 
 def measurements_of(

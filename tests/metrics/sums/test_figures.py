@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from errcomp.metrics import approximate_ape_quantile
 from errcomp.metrics.intervals.direct import order_statistics
 from errcomp.metrics.ranked import BUCKET
-from errcomp.metrics.sums import _ranks, quantile_bounds, quantiles
+from errcomp.metrics.sums import _binomial_quantile, _ranks, quantile_bounds, quantiles
 from errcomp.tables.sums import Histogram, Totals
 
 
@@ -50,3 +51,12 @@ def test_exact_predictions_have_a_bucket_of_their_own() -> None:
     assert quantiles(made, 0.5).tolist() == [0.0]
     assert quantiles(made, 1.0) == pytest.approx([0.1], rel=0.00501)
     assert approximate_ape_quantile(predicted=[1.0, 1.0], measured=[1.0, 2.0], q=0.0) == 0.0
+
+
+def test_quantiles_of_binomials_are_those_of_scipy() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        n, q = int(10 ** rng.uniform(0, 7)), float(rng.choice([0.5, 0.9, 0.95, 0.99]))
+        p = float(rng.choice([0.005, 0.025, 0.05, 0.95, 0.975]))
+        assert _binomial_quantile(p, n, q) == stats.binom.ppf(p, n, q)
+    assert _binomial_quantile(0.01, 1, 0.5) == 0
