@@ -107,6 +107,8 @@ class Question:
             "ratio": ratio,
             "ratio_low": low,
             "ratio_high": high,
+            "ours_slowest": float(seconds[:, 0].max()),
+            "ratio_worst": float((seconds[:, 0] / seconds[:, 1]).max()),
             "difference": differ,
         }
         self.cases.append(row)

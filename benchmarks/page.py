@@ -24,6 +24,7 @@ QUESTIONS = {
     "conformal": "bench_conformal",
     "traces": "bench_kineto",
     "startup": "bench_startup",
+    "commands": "bench_commands",
     "search": "bench_search",
     "hierarchical": "bench_hierarchical",
     "history": "bench_history",
