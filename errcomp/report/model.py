@@ -480,4 +480,6 @@ def clean(text: str) -> str:
     two\nlines
     """
     # Keep no-break spaces: they hold a number and its unit together.
+    if text.replace("\xa0", " ").isprintable():
+        return text
     return "".join(c if c.isprintable() or c == "\xa0" else repr(c)[1:-1] for c in text)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from errcomp.report.model import ITEM, Column, Note, Table, clean
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table as RichTable
 
 
@@ -24,6 +25,8 @@ WIDTH = 100
 #: Smallest width; a narrower terminal breaks the lines itself.
 _NARROWEST = 60
 _GAP = 2
+#: Rows of a table that Rich draws alone.
+_MANY = 200
 #: Notes of more than one line that a table shows without --explain.
 _LONG_NOTES = 2
 #: Characters at which textwrap breaks lines, and placeholders for places where it must not.
@@ -45,9 +48,13 @@ def render(table: Table) -> str:
     if table.lead:
         console.print()
         console.print(_wrap(Note(table.lead), width))
-    for columns in fitting(table, width) if table.rows else ():
+    cells = _Cells(table.rows)
+    for columns in fitting(table, width, cells) if table.rows else ():
         console.print()
-        console.print(_grid(columns, table.rows, width))
+        if len(table.rows) > _MANY and any(column.header for column in columns):
+            _print_long(console, columns, cells, width)
+        else:
+            console.print(_grid(columns, cells, width))
     drawn = re.sub(r"\n\n+", "\n\n", re.sub(r" +$", "", stream.getvalue(), flags=re.M))
     lines = drawn.rstrip("\n").splitlines()
     if table.rows and table.notes:
@@ -85,7 +92,29 @@ def briefly(table: Table) -> Table:
     return replace(table, notes=[*kept, Note(more)])
 
 
-def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: int) -> RichTable:
+class _Cells:
+    """The texts of the cells of each column, written once."""
+
+    def __init__(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        self.rows = rows
+        self._of: dict[int, list[str]] = {}
+
+    def __call__(self, column: Column) -> list[str]:
+        texts = self._of.get(id(column))
+        if texts is None:
+            texts = self._of[id(column)] = [clean(column.cell(row).text) for row in self.rows]
+        return texts
+
+    def some(self, rows: Sequence[int]) -> _Cells:
+        """Return the cells of some rows."""
+        chosen = _Cells([self.rows[i] for i in rows])
+        chosen._of = {key: [texts[i] for i in rows] for key, texts in self._of.items()}
+        return chosen
+
+
+def _grid(
+    columns: Sequence[Column], cells: _Cells, width: int, places: Sequence[int] | None = None
+) -> RichTable:
     from rich import box
     from rich.table import Table as RichTable
     from rich.text import Text
@@ -97,30 +126,85 @@ def _grid(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: i
         padding=(0, 1, 0, 0),
         show_header=any(column.header for column in columns),
     )
-    whole = _unbroken(columns, rows, width)
-    for column in columns:
+    whole = [] if places else _unbroken(columns, cells, width)
+    for i, column in enumerate(columns):
+        place = places[i] if places else None
+        if place is None and (column.right or column in whole):
+            # Without a fixed width, Rich narrows columns of numbers to fit a long header.
+            place = _width(column, cells) - _GAP
         drawn.add_column(
             Text(column.header),
             justify="right" if column.right else "left",
-            # Without a fixed width, Rich narrows columns of numbers to fit a long header.
-            width=_width(column, rows) - _GAP if column.right or column in whole else None,
+            width=place,
             overflow="fold",
         )
-    for row in rows:
-        drawn.add_row(*(Text(clean(column.cell(row).text)) for column in columns))
+    for row in zip(*map(cells, columns), strict=True):
+        drawn.add_row(*map(Text, row))
     return drawn
 
 
-def fitting(table: Table, width: int = WIDTH) -> list[list[Column]]:
+def _print_long(console: Console, columns: Sequence[Column], cells: _Cells, width: int) -> None:
+    """Print a long table: of its rows, Rich draws only those that need several lines.
+
+    Rich takes a millisecond for each row.
+    """
+    places = _places(columns, cells, width)
+    rows = list(zip(*map(cells, columns), strict=True))
+    wrap = [i for i, row in enumerate(rows) if not _is_line(row, places)]
+    head = _drawn(console, _grid(columns, cells.some([0]), width, places))
+    end = next(i for i, line in enumerate(head) if line.startswith("─")) + 1
+    lines = head[:end]
+    pads = [str.rjust if column.right else str.ljust for column in columns]
+    gap, done = " " * _GAP, 0
+    for i in [*wrap, len(rows)]:
+        lines += [
+            gap.join(pad(text, place) for pad, text, place in zip(pads, row, places, strict=True))
+            for row in rows[done:i]
+        ]
+        if i < len(rows):
+            lines += _drawn(console, _grid(columns, cells.some([i]), width, places))[end:]
+        done = i + 1
+    console.file.write("\n".join(lines) + "\n")
+
+
+def _drawn(console: Console, grid: RichTable) -> list[str]:
+    with console.capture() as drawn:
+        console.print(grid)
+    return drawn.get().splitlines()
+
+
+def _is_line(row: Sequence[str], places: Sequence[int]) -> bool:
+    """Say whether a row is one line, in which each letter takes one place."""
+    from rich.cells import cell_len
+
+    fits = all(len(text) <= place for text, place in zip(row, places, strict=True))
+    return fits and all(text.isascii() or cell_len(text) == len(text) for text in row)
+
+
+def _places(columns: Sequence[Column], cells: _Cells, width: int) -> list[int]:
+    """Return the width of each column: the widest texts share what numbers and names leave."""
+    held = _unbroken(columns, cells, width)
+    free = [column for column in columns if not column.right and column not in held]
+    room = width + _GAP
+    room -= sum(_width(column, cells) for column in columns if column not in free)
+    level = _level([_natural(column, cells) for column in free], room)
+    return [
+        int(min(_natural(c, cells), level) if c in free else _width(c, cells)) - _GAP
+        for c in columns
+    ]
+
+
+def fitting(table: Table, width: int = WIDTH, cells: _Cells | None = None) -> list[list[Column]]:
     """Split the columns into several grids, each with the key columns, so that numbers fit."""
+    cells = _Cells(table.rows) if cells is None else cells
     keys = [column for column in table.columns if column.key]
     grids, used = [list(keys)], 0
     # The last column has no gap after it.
-    room = width + _GAP - sum(_width(column, table.rows) for column in keys)
+    room = width + _GAP - sum(_width(column, cells) for column in keys)
     for column in table.columns:
         if column.key:
             continue
-        needed = _width(column, table.rows)
+        needed = _width(column, cells)
         if keys and used + needed > room and len(grids[-1]) > len(keys):
             grids.append(list(keys))
             used = 0
@@ -129,33 +213,33 @@ def fitting(table: Table, width: int = WIDTH) -> list[list[Column]]:
     return grids
 
 
-def _width(column: Column, rows: Sequence[Mapping[str, Any]]) -> int:
+def _width(column: Column, cells: _Cells) -> int:
     """Return the smallest width of a column with its gap; text can wrap, numbers cannot."""
     words = column.header.split() or [""]
-    cells = [column.cell(row).text for row in rows]
+    texts = cells(column)
     if not column.right:
-        words += [word for cell in cells for word in cell.split()]
-        cells = []
-    return max(map(len, [*words, *cells])) + _GAP
+        words += [word for text in texts for word in text.split()]
+        texts = []
+    return max(map(len, [*words, *texts])) + _GAP
 
 
-def _unbroken(
-    columns: Sequence[Column], rows: Sequence[Mapping[str, Any]], width: int
-) -> list[Column]:
+def _natural(column: Column, cells: _Cells) -> int:
+    """Return the width of a column of text, with its gap, where nothing wraps."""
+    return _GAP + max(len(column.header), *map(len, cells(column)))
+
+
+def _unbroken(columns: Sequence[Column], cells: _Cells, width: int) -> list[Column]:
     """Return the text columns in which words would be broken although other columns have room.
 
     Rich narrows the widest columns to one common width, however long their words are. A broken name
     cannot be copied.
     """
     texts = [column for column in columns if not column.right]
-    least = {id(column): _width(column, rows) for column in texts}
-    room = width + _GAP - sum(_width(column, rows) for column in columns if column.right)
+    least = {id(column): _width(column, cells) for column in texts}
+    room = width + _GAP - sum(_width(column, cells) for column in columns if column.right)
     if sum(least.values()) > room:
         return []
-    natural = {
-        id(column): _GAP + max(len(column.header), *(len(column.cell(row).text) for row in rows))
-        for column in texts
-    }
+    natural = {id(column): _natural(column, cells) for column in texts}
     held: list[Column] = []
     while texts:
         level = _level([natural[id(column)] for column in texts], room)

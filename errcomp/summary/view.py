@@ -22,7 +22,7 @@ from errcomp.results import Estimate, why_none
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from errcomp.summary import Summary
+    from errcomp.summary import Summary, SummaryRow
 
 __all__ = ["summary_figure", "summary_view"]
 
@@ -45,7 +45,8 @@ def summary_view(summary: Summary) -> Report:
     """
     tool = f", tool {summary.tool}" if summary.tool else ""
     title = f"Error metrics of {summary.source or 'the table'}{tool}"
-    table = _table(summary, title)
+    rows = [*summary.rows]  # of sums, each row is made when it is read
+    table = _table(summary, rows, title)
     if summary.not_used:
         unused = f"ignored: {words.count(summary.not_used, 'pair')} from other tools"
         table = replace(table, notes=[*table.notes, unused])
@@ -56,16 +57,16 @@ def summary_view(summary: Summary) -> Report:
     caption = "The first metric of each group, with its interval."
     return Report(
         title=title,
-        line=[*first, *groups, f"n={sum(row.n for row in summary.rows):,}"],
+        line=[*first, *groups, f"n={sum(row.n for row in rows):,}"],
         tables=[table],
         figures=[Figure("figure", caption, draw)],
         draw=draw,
     )
 
 
-def _table(summary: Summary, title: str) -> Table:
+def _table(summary: Summary, groups: Sequence[SummaryRow], title: str) -> Table:
     """Return metrics by group, and those of all pairs if available."""
-    rows = [*summary.rows]
+    rows = [*groups]
     if summary.by and summary.pooled is not None:
         rows.append(summary.pooled)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -276,10 +277,14 @@ def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
     offered = np.fromiter(map(sizes.__getitem__, totals.n.tolist()), bool, len(totals))
     low, high = np.where(offered, low, np.nan), np.where(offered, high, np.nan)
 
+    @cache
+    def bounded(n: int) -> _Note:
+        return _Note("log-t", small_sample(label, row, Sample(n, False)))
+
     def say(i: int) -> _Note:
-        sample = Sample(int(totals.n[i]), False)
         if not np.isnan(low[i]):
-            return _Note("log-t", small_sample(label, row, sample))
+            return bounded(int(totals.n[i]))
+        sample = Sample(int(totals.n[i]), False)
         if sample.units < FEWEST_PAIRS:
             return _Note(too_few(sample, FEWEST_PAIRS).method)
         if not offered[i]:
