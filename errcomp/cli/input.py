@@ -354,15 +354,19 @@ def _of_text(args: argparse.Namespace) -> dict[str, Any]:
     return {**_of_rows(args), "decimal": getattr(args, "decimal", ".")}
 
 
-def load_pairs(args: argparse.Namespace) -> Pairs | PairRows:
-    """Read the table that the arguments name; leave its rows on disk, or to Polars, if large."""
+def load_pairs(args: argparse.Namespace, *, single: bool) -> Pairs | PairRows:
+    """Read the table that the arguments name; leave its rows on disk, or to Polars, if large.
+
+    Where the options need `single` pairs, those of text stay in memory.
+    """
     excludes = getattr(args, "exclude", None) is not None
+    whole = single or excludes
     if args.table.lower().endswith(".csv"):  # only Parquet is read in place
-        return load_table(args) if excludes else _whole_table(args, large=True)
+        return load_table(args) if whole else _whole_table(args, large=True)
     from errcomp.tables.engine.scanning import is_large, scan
 
     if not is_large(args.table):
-        return load_table(args) if excludes else _whole_table(args, large=True)
+        return load_table(args) if whole else _whole_table(args, large=True)
     columns = _columns_of(args) or None
     if excludes:
         raise InputError(

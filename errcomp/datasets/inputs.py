@@ -66,19 +66,14 @@ def pairs_from(
     >>> pairs.predicted.tolist()
     [11.0]
     """
-    how: dict[str, Any] = {"unit": unit, "zeros": zeros, "missing": missing}
-    return _pairs(table, _named(predicted, measured), how, large=True)
-
-
-def _pairs(
-    table: Any, columns: dict[str, str], how: dict[str, Any], *, large: bool
-) -> Pairs | PairRows | PairTotals:
-    """Return the pairs of a table; with `large`, those of large text files stay in Polars."""
-    given = [*columns, *(name for name, v in how.items() if v not in (None, "raise", "keep", ""))]
+    columns = _named(predicted, measured)
+    rows: dict[str, Any] = {"zeros": zeros, "missing": missing}
+    given = [*columns, *(["unit"] if unit else [])]
+    given += [name for name, value in rows.items() if value not in ("raise", "keep")]
     if isinstance(table, Pairs) and not given:
         return table
     if isinstance(table, str | os.PathLike):
-        return _at(os.fspath(table), {"columns": columns, **how}, given, large=large)
+        return _at(os.fspath(table), columns, unit, rows, given)
     from errcomp.tables.backends import Content, pairs_of, stays
 
     if isinstance(table, Backend | Content):
@@ -91,8 +86,8 @@ def _pairs(
     if stays(table):
         from errcomp.tables.engine.pairs import PairRows
 
-        return PairRows(table, columns=columns, **how)
-    return Pairs(table, columns=columns, **how)
+        return PairRows(table, columns=columns, unit=unit, **rows)
+    return Pairs(table, columns=columns, unit=unit, **rows)
 
 
 def pairs_in_memory(
@@ -127,8 +122,9 @@ def pairs_in_memory(
     if not isinstance(table, str | os.PathLike | Backend | Content):
         columns = _named(predicted, measured)
         return Pairs(table, columns=columns, unit=unit, zeros=zeros, missing=missing)
-    how: dict[str, Any] = {"unit": unit, "zeros": zeros, "missing": missing}
-    pairs = _pairs(table, _named(predicted, measured), how, large=False)
+    pairs = pairs_from(
+        table, predicted=predicted, measured=measured, unit=unit, zeros=zeros, missing=missing
+    )
     if not isinstance(pairs, Pairs):
         raise InputError(
             f"this needs every pair in memory, got {type(pairs).__name__}. Collect the rows first."
@@ -141,21 +137,19 @@ def _named(predicted: str | None, measured: str | None) -> dict[str, str]:
     return {side: column for side, column in both if column is not None}
 
 
-def _at(name: str, options: dict[str, Any], given: list[str], *, large: bool) -> Pairs | PairRows:
+def _at(
+    name: str, columns: dict[str, str], unit: str | None, rows: dict[str, Any], given: list[str]
+) -> Pairs | PairRows:
     """Return the pairs at a path, or of a built-in dataset."""
     from errcomp import datasets
     from errcomp.readers import read
-    from errcomp.readers.plain import read_rows
-    from errcomp.readers.rows import is_output
     from errcomp.readers.several import is_pattern
     from errcomp.tables.engine.scanning import is_large, scan
 
     if is_large(name):
-        return scan(name, **options)
-    if large and Path(name).is_file() and not is_output(name, options["columns"]):
-        return read_rows(name, **options)
+        return scan(name, columns=columns, unit=unit, **rows)
     if Path(name).exists() or is_pattern(name):
-        return read(name, **options).pairs
+        return read(name, columns=columns, unit=unit, **rows).pairs
     if name not in datasets.names():
         raise _no_such_file(name)
     if given:

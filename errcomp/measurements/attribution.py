@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -209,14 +208,13 @@ def of_one_tool(pairs: Any, tool: str | None, **reading: Any) -> Pairs:
     InputError
         There are several tools, or the pairs stay in an engine.
     """
-    from errcomp.datasets.inputs import pairs_from, pairs_in_memory
+    from errcomp.datasets.inputs import pairs_from
     from errcomp.tables import Kernels
     from errcomp.tables import Pairs as InMemory
 
     if isinstance(pairs, Kernels):
         pairs = _runs_of(pairs.of_tool(tool))
-    is_path = isinstance(pairs, str | PathLike)
-    table = (pairs_in_memory if is_path else pairs_from)(pairs, **reading)
+    table = pairs_from(pairs, **reading)
     if not isinstance(table, InMemory):
         raise InputError(
             "this needs single pairs, and these stay in an engine. Collect them first, "

@@ -453,7 +453,7 @@ def test_a_column_that_is_left_out_is_named_once(
 ) -> None:
     table = {"predicted": [11.0, 12.0], "measured": [10.0, 10.0], "gpu": ["A", "B"]}
 
-    def load(args: Any) -> Pairs:
+    def load(args: Any, **_: Any) -> Pairs:
         for _ in range(2):
             pairs = Pairs({**table, "shape": [[1, 2], [3]]})
         return pairs

@@ -195,8 +195,42 @@ def test_commands_agree_on_large_tables(
     rows, audits = [], []
     for large in (10, 1000):
         monkeypatch.setattr(scanning, "LARGE", large)
-        rows.append(run("metrics", path, "--figures", "mape,wape,bias", "--json").json["rows"][0])
+        found = run("metrics", path, "--json").json
+        assert ("median_ape_approx" in found["units"]) == (large == 10)
+        kept = ("n", "mape", "mape_low", "mape_high", "wape", "wape_low", "bias")
+        rows.append({name: found["rows"][0][name] for name in kept})
         audits.append(run("audit", path, "--json").json["rows"])
     assert [row["n"] for row in audits[0]] == [row["n"] for row in audits[1]]
     assert rows[0] == pytest.approx(rows[1], rel=1e-9)
     assert rows[0]["mape"] == pytest.approx(sum(range(40)) / 4000)
+
+
+@pytest.mark.usefixtures("large")
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("metrics", "--figures", "median_ape,p95_ape"),
+        ("metrics", "--method", "bootstrap-t"),
+        pytest.param(("metrics", "--jobs", "2"), marks=pytest.mark.extras),
+        ("audit", "--method", "bootstrap-t"),
+    ],
+)
+def test_options_that_need_single_pairs_have_them(
+    options: tuple[str, ...], run: Any, write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write("t.csv", lines(40, predicted=[1 + i / 100 for i in range(40)]))
+    command, *rest = options
+    shown = run(command, path, *rest, "--json")
+    assert shown.code == 0, shown.err
+    monkeypatch.setattr(scanning, "LARGE", 1000)
+    assert shown.json["rows"] == run(command, path, *rest, "--json").json["rows"]
+
+
+@pytest.mark.extras
+@pytest.mark.usefixtures("large")
+def test_a_page_has_pictures_of_single_pairs(run: Any, write: Any, tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    path = write("t.csv", lines(40, predicted=[1 + i / 100 for i in range(40)]))
+    for command in ("audit", "report"):
+        assert run(command, path, "-o", tmp_path / "page.html").code == 0
+        assert "Predictions on the line are exact" in (tmp_path / "page.html").read_text("utf-8")

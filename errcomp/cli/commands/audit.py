@@ -143,7 +143,8 @@ def run(args: argparse.Namespace) -> None:
         from errcomp.claims.entries import read_claims
 
         claims = list(read_claims(args.claims))
-    pairs = load_pairs(args)
+    # A page has pictures of single pairs.
+    pairs = load_pairs(args, single=args.method != "default" or args.output is not None)
     if args.claim is not None:
         claims = [
             user_claim(args.claim, aggregation=args.aggregation, metric=args.metric or "error")

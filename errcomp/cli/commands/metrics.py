@@ -82,7 +82,8 @@ def run(args: argparse.Namespace) -> None:
 
     refuse_mistyped("metrics", args.table, ["drivers", "list"], datasets.names())
     check_targets(args, [args.table])
-    table = load_pairs(args)
+    asked = bool(args.figures) or args.jobs not in (None, 1) or args.method != "default"
+    table = load_pairs(args, single=asked)
     pairs = table.of_tool(args.tool)
     by = parse_keys(args.by)
     if len(pairs.tools) > 1 and "tool" not in by:

@@ -127,7 +127,8 @@ def _report(name: str, args: argparse.Namespace) -> Report:
         "missing": "raise",
     }
     try:
-        pairs = load_pairs(argparse.Namespace(table=name, output=None, where=[], **plain))
+        args_of = argparse.Namespace(table=name, output=None, where=[], **plain)
+        pairs = load_pairs(args_of, single=True)
     except InputError as error:
         if not Path(name).is_file():
             raise
