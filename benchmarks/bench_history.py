@@ -22,6 +22,8 @@ from errcomp.halflife.estimators.parametric import fit_law
 from errcomp.halflife.estimators.turnbull import turnbull
 
 SERIES = 1_000
+#: Quantile of 95 % of the chi-square distribution with one degree of freedom.
+CHI_SQUARE = 3.841458820694124
 
 
 def intervals(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -49,23 +51,42 @@ def curve(n: int, *, bounds: bool = False) -> Callable[[], list[float] | None]:
 
 def law(n: int) -> Callable[[], list[float]]:
     left, right = intervals(n)
-    return lambda: [fit_law(left, right, "weibull").median]
+
+    def work() -> list[float]:
+        found = fit_law(left, right, "weibull")
+        return [found.median, found.low, found.high]
+
+    return work
 
 
 def law_by_hand(n: int) -> Callable[[], list[float]]:
-    """Maximise the likelihood with SciPy; no bounds."""
+    """Maximise the likelihood with SciPy; bounds of the median from its profile, by roots."""
     left, right = intervals(n)
 
-    def loss(theta: np.ndarray) -> float:
-        scale, shape = np.exp(theta)
+    def loss(median: float, shape: float) -> float:
         # Where right is inf nothing is left there.
-        between = np.exp(-((left / scale) ** shape)) - np.exp(-((right / scale) ** shape))
+        z = np.log(2) ** (1 / shape) / median
+        between = np.exp(-((left * z) ** shape)) - np.exp(-((right * z) ** shape))
         return -float(np.log(np.maximum(between, 1e-300)).sum())
 
     def work() -> list[float]:
-        found = optimize.minimize(loss, np.log([10.0, 1.0]), method="L-BFGS-B")
-        scale, shape = np.exp(found.x)
-        return [float(scale * np.log(2) ** (1 / shape))]
+        best = optimize.minimize(
+            lambda theta: loss(*np.exp(theta)), np.log([10.0, 1.0]), method="L-BFGS-B"
+        )
+        log_median, log_shape = best.x
+
+        def beyond(at: float) -> float:
+            found = optimize.minimize_scalar(
+                lambda shape: loss(np.exp(at), np.exp(shape)),
+                bounds=(log_shape - 1, log_shape + 1),
+                method="bounded",
+            )
+            return 2 * float(found.fun - best.fun) - CHI_SQUARE
+
+        ends = [
+            optimize.brentq(beyond, log_median, log_median + step, xtol=1e-4) for step in (-1, 1)
+        ]
+        return np.exp([log_median, *ends]).tolist()
 
     return work
 
@@ -80,16 +101,19 @@ def measure(question: asking.Question) -> None:
         n,
         "series",
         curve(n),
+        why="Both compute Turnbull's curve of the same intervals.",
         lifelines=environments.Peer("lifelines", "nonparametric", **given),
     )
-    question.against(
-        "Weibull distribution",
+    found = question.against(
+        "Weibull distribution, bounds of the median",
         n,
         "series",
         law(n),
-        SciPy_by_hand_without_bounds=law_by_hand(n),
-        lifelines=environments.Peer("lifelines", "weibull", **given),
+        why="Both maximise the same likelihood and take the bounds from its profile.",
+        SciPy_by_hand=law_by_hand(n),
     )
+    ratio = found["SciPy by hand"]["ratio_worst"]
+    question.target("Weibull distribution against SciPy by hand", ratio, 1.5, "times")
     sizes = [10**k for k in range(2, 5 if question.quick else 7)]
     question.grows("nonparametric survival", "series", curve, sizes)
     question.grows(

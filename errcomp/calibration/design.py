@@ -591,8 +591,11 @@ def as_floats(values: ArrayLike, what: str, *, ndim: int, missing: bool = False)
         raise InputError(
             f"{what} must have {ndim} dimension(s) and at least one row, got shape {array.shape}."
         )
-    bad = ~np.isfinite(array) & ~(np.isnan(array) & missing)
-    if bad.any():
+    fine = np.isfinite(array)
+    if not fine.all():
+        bad = ~fine & ~(np.isnan(array) & missing)
+        if not bad.any():
+            return array
         rows = np.flatnonzero(bad.reshape(len(array), -1).any(axis=1))
         raise InputError(
             f"{what} must be finite, got {array[bad][0]} in {describe_rows(rows.tolist())}. "

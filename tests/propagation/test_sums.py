@@ -290,13 +290,21 @@ class TestCovariance:
     def test_perfectly_opposed_terms_cancel(self) -> None:
         assert total_from_covariance([1, 1], [[1, -1], [-1, 1]]).sd == 0
 
-    @pytest.mark.parametrize("n", [3, 300])
+    @pytest.mark.parametrize("n", [3, 256])
     def test_asymmetry_is_named(self, n: int) -> None:
         covariance = np.eye(n)
         covariance[2, 0] = 0.5
         covariance[0, 2] = 0.25
         with pytest.raises(InputError, match=r"0.25 at position \(0, 2\) and 0.5 at \(2, 0\)"):
             total_from_covariance(np.ones(n), covariance)
+
+    @pytest.mark.parametrize("first", [0, 3, 968])
+    def test_asymmetric_group_of_terms_is_found_in_a_large_matrix(self, first: int) -> None:
+        covariance = np.eye(1_000)
+        of_group = slice(first, first + 32)  # one of 16 terms is compared with others
+        covariance[of_group, of_group] += np.tri(32, 32, -1)
+        with pytest.raises(InputError, match="covariance must be symmetric"):
+            total_from_covariance(np.ones(1_000), covariance)
 
     @pytest.mark.parametrize(
         ("values", "covariance", "message"),

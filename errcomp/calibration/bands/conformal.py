@@ -455,24 +455,27 @@ def relative_scores(truth: Floats, median: Floats, below: Floats, above: Floats)
 # Bands from absolute residuals: split conformal, jackknife+ and CV+, by rows or groups.
 
 
-def _masses(n: int, groups: ArrayLike | None, level: float) -> Floats:
-    """Return the mass of each row, 1 / (units + 1) per unit; refuse too few units."""
+def _masses(n: int, groups: ArrayLike | None, level: float) -> Floats | float:
+    """Return the mass of each row, 1 / (units + 1) per unit, once if equal; refuse few units."""
     as_levels([level])
-    index = np.arange(n) if groups is None else as_groups(groups, "groups", n)[1]
-    sizes = np.bincount(index)
+    index = None if groups is None else as_groups(groups, "groups", n)[1]
+    sizes = None if index is None else np.bincount(index)
+    units = n if sizes is None else len(sizes)
     needed, word = groups_needed(level), "residuals" if groups is None else "groups"
-    if len(sizes) < needed:
+    if units < needed:
         raise InputError(
-            f"a {100 * level:g} % band needs at least {needed} {word}, got {len(sizes)}. Add "
-            f"{word}, or ask for a band of at most {100 * len(sizes) / (len(sizes) + 1):.3g} %."
+            f"a {100 * level:g} % band needs at least {needed} {word}, got {units}. Add "
+            f"{word}, or ask for a band of at most {100 * units / (units + 1):.3g} %."
         )
-    return np.asarray(1 / (sizes[index] * (len(sizes) + 1.0)))
+    if sizes is None or (sizes == sizes[0]).all():
+        return float(units / n / (units + 1))
+    return np.asarray(1 / (sizes[index] * (units + 1.0)))
 
 
-def _upper(values: Floats, masses: Floats, level: float) -> Floats:
+def _upper(values: Floats, masses: Floats | float, level: float) -> Floats:
     """Return, for each row, the smallest value whose mass reaches the level."""
-    if (masses == masses[0]).all():  # a partition takes a tenth of the time of a sort
-        place = int(np.ceil((level - ROUNDING) / masses[0])) - 1
+    if isinstance(masses, float):  # a partition takes a tenth of the time of a sort
+        place = int(np.ceil((level - ROUNDING) / masses)) - 1
         return np.asarray(np.partition(values, place, axis=1)[:, place])
     order = np.argsort(values, axis=1, kind="stable")
     place = (np.cumsum(masses[order], axis=1) < level - ROUNDING).sum(axis=1)
