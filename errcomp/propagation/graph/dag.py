@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, cast, runtime_checkable
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from errcomp.errors import InputError, describe_names
 from errcomp.propagation.graph._node import (
@@ -25,15 +25,12 @@ from errcomp.propagation.graph._node import (
     shown,
 )
 from errcomp.propagation.graph.nodes import CHAKRA
+from errcomp.propagation.graph.schedule import Schedule, schedule
 from errcomp.propagation.terms import Floats, Integers
 
 Duration = str | Node | float
 _NAME, _DURATION = name(), number(low=0)
 _KEYS = ("kernel", "duration", "graph")
-#: Draws at once: a row of this length stays in the cache between its uses.
-_DRAWS = 2048
-#: Nodes on critical paths that are counted at once.
-_COUNTED = 2**20
 
 
 @runtime_checkable
@@ -193,7 +190,11 @@ class Dag(Node, node="dag"):
         # An engine that can draw all durations at once needs no sums and maxima event by event.
         # Since Python 3.12, isinstance does not see a method that __getattr__ passes on.
         if hasattr(algebra, "block"):
-            return cast(T, self.finish_times(self.duration_block(cast(Sampling, algebra))))
+            block = self.duration_block(cast(Sampling, algebra))
+            times = self._schedule.finish_times(block, overwrite=True)
+            if hasattr(algebra, "reuse"):
+                algebra.reuse(block)
+            return cast(T, times)
         takes = list(self.durations.values())
 
         def duration(i: int) -> T:
@@ -217,26 +218,32 @@ class Dag(Node, node="dag"):
         array([[2., 2., 2.],
                [2., 2., 2.]])
         """
-        takes = list(self.durations.values())
-        drawn = [i for i, duration in enumerate(takes) if isinstance(duration, str)]
-        leaves = algebra.block([cast(str, takes[i]) for i in drawn])
-        if len(drawn) == len(takes):
+        drawn, names = self._drawn
+        leaves = algebra.block(names)
+        if len(drawn) == len(self.durations):
             return leaves
         engine = asking_once(cast(Algebra[Floats], algebra))
-        block = np.empty((len(takes), len(engine.constant(0.0))))
+        block = np.empty((len(self.durations), len(engine.constant(0.0))))
         block[drawn] = leaves
-        for i, duration in enumerate(takes):
+        for i, duration in enumerate(self.durations.values()):
             if isinstance(duration, Node):
                 block[i] = duration.time(engine)
             elif not isinstance(duration, str):
                 block[i] = duration
         return block
 
+    @cached_property
+    def _drawn(self) -> tuple[list[int], tuple[str, ...]]:
+        """Places and names of the events that take as long as a kernel."""
+        events = enumerate(self.durations.values())
+        drawn = {i: duration for i, duration in events if isinstance(duration, str)}
+        return list(drawn), tuple(drawn.values())
+
     def finish_times(self, durations: ArrayLike) -> Floats:
         """Return the time at which all events are finished, in each draw.
 
         Takes O((events + edges) × draws). In addition to the input it needs memory for the events
-        that others still wait for, 2,048 draws at a time.
+        that others still wait for, 2,048 draws at a time; up to 1,024 draws, for a copy.
 
         Parameters
         ----------
@@ -427,208 +434,3 @@ def _events(pairs: Iterable[Any]) -> dict[str, Duration]:
     if not events:
         raise InputError("Dag.durations: a graph needs at least one event, got none.")
     return events
-
-
-# Order of a directed acyclic graph, and passes through it, on arrays of draws.
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Nodes in topological order: every node comes after its predecessors.
-
-    Attributes
-    ----------
-    order : list of int
-        The nodes, level by level.
-    before : list of list of int
-        Predecessors of each node.
-    last : list of bool
-        Whether no node waits for it.
-    done : list of list of int
-        For each node, the nodes whose finish time is not needed after it.
-    """
-
-    order: list[int]
-    before: list[list[int]]
-    last: list[bool]
-    done: list[list[int]]
-
-    def finish_times(self, durations: Floats) -> Floats:
-        """Return the time at which all nodes are done, shape (draws,); see `Dag.finish_times`."""
-        makespan = np.full(durations.shape[1], -np.inf)
-        for low in range(0, len(makespan), _DRAWS):
-            part = slice(low, low + _DRAWS)
-            self._forward(durations[:, part], makespan[part])
-        return makespan
-
-    def critical(self, durations: Floats) -> tuple[Floats, Integers]:
-        """Return the finish times, and in how many draws each node is critical."""
-        n, draws = durations.shape
-        makespan = np.full(draws, -np.inf)
-        counts = np.zeros(n, dtype=np.int64)
-        for low in range(0, draws, _DRAWS):
-            part = slice(low, low + _DRAWS)
-            chosen = np.empty((len(self._joins), len(makespan[part])), self._position)
-            end = np.full(chosen.shape[1], self.last.index(True))
-            self._forward(durations[:, part], makespan[part], chosen, end)
-            counts += self._entries(chosen, end)
-        for i in reversed(self.order):  # a node with one predecessor passes its count on
-            if len(self.before[i]) == 1:
-                counts[self.before[i][0]] += counts[i]
-        return makespan, counts
-
-    @cached_property
-    def _joins(self) -> dict[int, int]:
-        """Nodes that wait for several others, numbered."""
-        joins = (i for i in self.order if len(self.before[i]) > 1)
-        return {i: k for k, i in enumerate(joins)}
-
-    @cached_property
-    def _joined(self) -> tuple[Integers, Integers]:
-        """Predecessors of all joins, concatenated, and the first position of each join."""
-        first = np.cumsum([0, *(len(self.before[i]) for i in self._joins)])
-        return first, np.array([j for i in self._joins for j in self.before[i]], dtype=np.int64)
-
-    @cached_property
-    def _position(self) -> np.dtype[Any]:
-        """Smallest integer type for the position of the last predecessor."""
-        return np.min_scalar_type(max(map(len, self.before)))
-
-    @cached_property
-    def _origin(self) -> Integers:
-        """Number of the join from which a chain leads to each node, or −1."""
-        origin = np.full(len(self.order), -1)
-        for i in self.order:
-            waits = self.before[i]
-            if len(waits) == 1:
-                origin[i] = origin[waits[0]]
-            elif waits:
-                origin[i] = self._joins[i]
-        return origin
-
-    def _forward(
-        self,
-        durations: Floats,
-        makespan: Floats,
-        chosen: NDArray[Any] | None = None,
-        end: Integers | None = None,
-    ) -> None:
-        """Write the finish times into ``makespan``, and the last predecessors into ``chosen``.
-
-        ``end`` gets the node that finished last.
-        """
-        nothing = np.empty(0)
-        finish = [nothing] * len(self.order)
-        spare: list[Floats] = []
-        for i in self.order:
-            row = durations[i]
-            if waits := self.before[i]:
-                out = spare.pop() if spare else np.empty_like(makespan)
-                start = finish[waits[0]]
-                if len(waits) > 1:
-                    if chosen is not None:
-                        _mark_last(finish, waits, chosen[self._joins[i]])
-                    start = np.maximum(start, finish[waits[1]], out=out)
-                    for j in waits[2:]:
-                        np.maximum(start, finish[j], out=start)
-                row = np.add(start, row, out=out)
-            if self.last[i]:
-                if end is not None:
-                    np.copyto(end, i, where=row > makespan)
-                np.maximum(makespan, row, out=makespan)
-            finish[i] = row
-            for j in self.done[i]:
-                if self.before[j]:  # otherwise it is a row of the input, which must not change
-                    spare.append(finish[j])
-                finish[j] = nothing
-
-    def _entries(self, chosen: NDArray[Any], end: Integers) -> Integers:
-        """Count the nodes at which the critical paths, followed backwards, enter a chain."""
-        counts = np.zeros(len(self.order), dtype=np.int64)
-        first, before = self._joined
-        draw = np.arange(len(end))
-        seen, size, at = [end], 0, end
-        while True:
-            join = self._origin[at]
-            going = join >= 0
-            if not going.all():
-                join, draw = join[going], draw[going]
-            if size > _COUNTED or not len(join):
-                counts += np.bincount(np.concatenate(seen), minlength=len(counts))
-                seen, size = [], 0
-            if not len(join):
-                return counts
-            at = before[first[join] + chosen[join, draw]]
-            seen.append(at)
-            size += len(at)
-
-    def evaluate(
-        self,
-        duration: Callable[[int], T],
-        maximum: Callable[[Sequence[T]], T],
-        total: Callable[[Sequence[T]], T],
-    ) -> T:
-        """Return the time at which all nodes are done, with the given operations."""
-        finish: dict[int, T] = {}
-        ends: list[T] = []
-        for i in self.order:
-            waits = self.before[i]
-            time = duration(i)
-            if len(waits) == 1:
-                time = total([finish[waits[0]], time])
-            elif waits:
-                time = total([maximum([finish[j] for j in waits]), time])
-            if self.last[i]:
-                ends.append(time)
-            finish[i] = time
-            for j in self.done[i]:
-                del finish[j]
-        return ends[0] if len(ends) == 1 else maximum(ends)
-
-
-def _mark_last(finish: list[Floats], nodes: list[int], out: NDArray[Any]) -> None:
-    """Write into ``out`` the node that finished last in each draw (the first of equals)."""
-    np.greater(finish[nodes[1]], finish[nodes[0]], out=out)
-    if len(nodes) > 2:
-        latest = np.maximum(finish[nodes[0]], finish[nodes[1]])
-        for k, j in enumerate(nodes[2:], start=2):
-            np.copyto(out, k, where=finish[j] > latest)
-            np.maximum(latest, finish[j], out=latest)
-
-
-def schedule(n: int, edges: Sequence[tuple[int, int]]) -> Schedule | list[int]:
-    """Order n nodes by their edges (before, after); if there is a cycle, return its nodes."""
-    before: list[list[int]] = [[] for _ in range(n)]
-    after: list[list[int]] = [[] for _ in range(n)]
-    for a, b in dict.fromkeys(edges):
-        before[b].append(a)
-        after[a].append(b)
-    open_ = [len(waits) for waits in before]
-    order = [i for i in range(n) if not open_[i]]
-    for i in order:  # grows during the loop: Kahn's algorithm
-        for j in after[i]:
-            open_[j] -= 1
-            if not open_[j]:
-                order.append(j)
-    if len(order) < n:
-        return cycle_among(before, {i for i in range(n) if open_[i]})
-    done: list[list[int]] = [[] for _ in range(n)]
-    place = {i: at for at, i in enumerate(order)}
-    for i in range(n):
-        final = max(after[i], key=place.__getitem__, default=i)
-        done[final].append(i)
-    return Schedule(order, before, [not a for a in after], done)
-
-
-def cycle_among(before: list[list[int]], waiting: set[int]) -> list[int]:
-    """Return the nodes of a cycle among waiting nodes."""
-    seen: dict[int, int] = {}
-    path: list[int] = []
-    i = min(waiting)
-    while i not in seen:
-        seen[i] = len(path)
-        path.append(i)
-        i = next(j for j in before[i] if j in waiting)
-    circle = path[seen[i] :][::-1]
-    first = circle.index(min(circle))
-    return circle[first:] + circle[:first]

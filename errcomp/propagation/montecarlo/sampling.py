@@ -414,7 +414,11 @@ class Draws:
         if not rows.log:
             return np.add(z, centre, out=out, dtype=np.float64)
         with np.errstate(over="ignore"):
-            return np.multiply(np.exp(z, out=z), centre, out=out, dtype=np.float64)
+            np.exp(z, out=z)
+            if out is None:
+                out = np.empty(z.shape)
+            np.copyto(out, z)  # twice as fast as a product that converts
+            return np.multiply(out, centre, out=out)
 
     def _together(self, rows: Rows, index: Integers) -> Floats:
         """Rows of many instances each, shape (n, draws)."""
@@ -434,9 +438,10 @@ class Draws:
         step = max(1, _AT_A_TIME // self.draws)
         return (slice(at, min(at + step, length)) for at in range(0, length, step))
 
-    def block(self, index: Integers) -> Floats:
-        """One instance of each of these rows, shape (len(index), draws)."""
-        out = np.empty((len(index), self.draws))
+    def block(self, index: Integers, out: Floats | None = None) -> Floats:
+        """One instance of each of these rows, shape (len(index), draws), in ``out`` if given."""
+        if out is None:
+            out = np.empty((len(index), self.draws))
         for part in self._parts(len(index)):
             self._instances(self.plan.rows.take(index[part]), index[part], out[part])
         return out

@@ -82,17 +82,57 @@ def test_finish_times_and_critical_paths(seed: int, streams: int) -> None:
 
 
 def test_draws_beyond_one_chunk_and_counts_beyond_one_flush(monkeypatch) -> None:
-    from errcomp.propagation.graph import dag as dag_module
+    from errcomp.propagation.graph import schedule
 
     dag = random_dag(40, 7)
     durations = np.random.default_rng(0).lognormal(size=(40, 5000))
     makespan, counts = dag.critical_paths(durations)
-    monkeypatch.setattr(dag_module, "_DRAWS", 100_000)
-    monkeypatch.setattr(dag_module, "_COUNTED", 10)
+    monkeypatch.setattr(schedule, "_DRAWS", 100_000)
+    monkeypatch.setattr(schedule, "_COUNTED", 10)
     again, counts_again = dag.critical_paths(durations)
     np.testing.assert_array_equal(makespan, again)
     np.testing.assert_array_equal(counts, counts_again)
     np.testing.assert_array_equal(makespan, dag.finish_times(durations))
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("draws", [300, 1024, 1025])
+def test_passes_by_level_and_by_node_agree(monkeypatch, draws: int, seed: int) -> None:
+    from errcomp.propagation.graph import schedule
+
+    dag = random_dag(200, seed)
+    durations = np.random.default_rng(seed).lognormal(size=(200, draws))
+    durations[:, :50] = 1.0  # many finish together
+    monkeypatch.setattr(schedule, "_WIDE", 0)
+    found = []
+    for short in (0, 1024, 10_000):
+        monkeypatch.setattr(schedule, "_SHORT", short)
+        found.append((dag.finish_times(durations), *dag.critical_paths(durations)))
+    for other in found[1:]:
+        for a, b in zip(found[0], other, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_chunks_write_into_the_array_of_the_chunk_before() -> None:
+    from errcomp.propagation.montecarlo import simulate
+    from errcomp.propagation.terms import Terms
+
+    names = np.array([f"k{i}" for i in range(60)])
+    value, blocks = np.ones(60), []
+
+    def evaluate(algebra):
+        block = algebra.block(names.tolist())
+        blocks.append((block.shape, block.ctypes.data))
+        time = block.sum(axis=0)
+        algebra.reuse(block)
+        return time
+
+    terms = Terms(names, names, value, value.astype(int), 0 * value, 0.2 * value)
+    found = simulate(terms, evaluate, draws=16_384)
+    assert len(blocks) > 3
+    assert len(set(blocks[1:])) == 1
+    plain = simulate(terms, lambda on: on.block(names.tolist()).sum(axis=0), draws=16_384)
+    assert (found.mean, found.sd) == (plain.mean, plain.sd)
 
 
 def test_the_input_is_not_written_to() -> None:
