@@ -158,6 +158,8 @@ def _has_exponent(value: float) -> bool:
 
 def _percent(percent: float, most: int) -> str:
     """Write per cent with at most `most` decimals; a value other than 0 never becomes 0.00."""
+    if most == 2 and 0.01 <= percent < 99.99:  # as nearly all are
+        return f"{percent:.2f}"
     if not math.isfinite(percent):
         return _not_a_figure(percent)
     if abs(percent) >= _LARGE_PERCENT:
@@ -177,6 +179,10 @@ def _decimals(percent: float) -> int:
 
 def _percent_interval(value: float, low: float, high: float) -> tuple[str, str]:
     """Write bounds with one decimal, or with as many as the value if one would mislead."""
+    if 0.05 < low <= value <= high < 99.9:  # as nearly all are: fewer steps
+        text_low, text_high = f"{low:.1f}", f"{high:.1f}"
+        if text_low != text_high and float(text_low) <= round(value, 2) <= float(text_high):
+            return text_low, text_high
     if _LARGE_PERCENT <= abs(value) < math.inf:
         return _exponent(low, 2), _exponent(high, 2)
     most = _decimals(value) if math.isfinite(value) else 2
@@ -370,21 +376,18 @@ class Estimate(Document):
         >>> Estimate("mape", 0.0874, low=0.056, high=0.121).written()
         Written(number='8.74', unit=' %', low='5.6', high='12.1')
         """
-        none = math.isnan(self.value)
+        value, low, high = self.value, self.low, self.high
+        none = math.isnan(value)
         if self.unit == "fraction":
-            number, unit = _percent(100 * self.value, 2), "" if none else " %"
-        else:
-            number = format_number(self.value)
-            unit = "" if none or self.unit in _WITHOUT_UNIT else f" {self.unit}"
-        if self.low is None or self.high is None:
+            number, unit = _percent(100 * value, 2), "" if none else " %"
+            if low is None or high is None:
+                return Written(number, unit)
+            return Written(number, unit, *_percent_interval(100 * value, 100 * low, 100 * high))
+        number = format_number(value)
+        unit = "" if none or self.unit in _WITHOUT_UNIT else f" {self.unit}"
+        if low is None or high is None:
             return Written(number, unit)
-        if self.unit == "fraction":
-            return Written(
-                number,
-                unit,
-                *_percent_interval(*(100 * x for x in (self.value, self.low, self.high))),
-            )
-        return Written(number, unit, *_number_interval(self.value, self.low, self.high))
+        return Written(number, unit, *_number_interval(value, low, high))
 
     def to_row(self, name: str = "") -> dict[str, Any]:
         """Return the columns ``<figure>``, ``<figure>_low``, ``<figure>_high`` for a table.

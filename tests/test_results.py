@@ -105,6 +105,24 @@ def test_changes_have_a_sign_unless_there_is_none(value: float, text: str) -> No
     assert format_change(value) == text
 
 
+def test_no_text_of_an_interval_contradicts_its_numbers() -> None:
+    rng = np.random.default_rng(0)
+    # From ten times the smallest digit to beyond 100 %, some of them nearly equal.
+    middle = np.exp(rng.uniform(np.log(5e-4), np.log(1.2), 4_000))
+    for value, off in zip(middle.tolist(), rng.uniform(0, 0.3, 4_000) ** 4, strict=True):
+        low, high = value * (1 - off), value * (1 + off)
+        written = Estimate("mape", value, low=low, high=high).written()
+        texts = [float(text.lstrip("<>")) for text in (written.low, written.number, written.high)]
+        assert texts == sorted(texts), written
+        if low < high and round(100 * low, 2) < round(100 * high, 2) < 100:
+            assert written.low != written.high, written
+        # One decimal, or two where one would not do.
+        one = (f"{100 * low:.1f}", f"{100 * high:.1f}")
+        fine = one[0] != one[1] and float(one[0]) <= round(100 * value, 2) <= float(one[1])
+        if fine and 100 * low > 0.05 and 100 * high < 99.9:
+            assert (written.low, written.high) == one
+
+
 @pytest.mark.parametrize(
     ("numbers", "percent", "number"),
     [

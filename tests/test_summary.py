@@ -202,3 +202,30 @@ def test_rows_in_an_engine_say_why_they_have_no_interval() -> None:
     assert engine["mape_low"].is_null().to_list() == [False, True]
     assert engine["mape_reason"].to_list() == inside["mape_reason"].to_list()
     assert engine["mape_reason"].is_null().to_list() == [True, False]
+
+
+def test_rows_without_reasons_have_the_values_and_bounds_of_the_others() -> None:
+    unit = {**DATA, "unit": ["ms"] * 60}
+    figures = ["mape", "max_ape", "rmsle"]
+    rows = summarize(pl.LazyFrame(unit), by=["device", "model"], figures=figures).rows
+    bare = rows.bare()
+    assert len(bare) == len(rows) == 20
+    for one, other in zip(bare, rows, strict=True):
+        assert (one.key, one.n, list(one.figures)) == (other.key, other.n, figures)
+        for name in figures:
+            a, b = one.figures[name], other.figures[name]
+            assert (a.value, a.low, a.high, a.unit) == (b.value, b.low, b.high, b.unit)
+    assert {row.figures["mape"].low is None for row in bare} == {True, False}
+    by_device = summarize(pl.LazyFrame(unit), by="device").rows.bare()
+    assert [row.figures["mape"].low is None for row in by_device] == [False, False]
+
+
+def test_metrics_with_one_reason_are_named_in_their_order() -> None:
+    few = {"predicted": [1.1, 2.1, 9.0, 8.0], "measured": [1.0, 2.0, 3.0, 4.0], "g": list("aabb")}
+    for table in (few, pl.LazyFrame(few)):
+        notes = summarize(table, by="g", figures=["wape", "mape", "gmape"]).view().tables[0].notes
+        assert notes[2:] == [
+            "MAPE, GMAPE: no interval: 4 pairs differ so much that a bound of the interval would "
+            "be more than 12 times the metric",
+            "WAPE, MAPE, GMAPE: no interval from 2 pairs: at least 4 are needed",
+        ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ def build_parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; 0 done, 1 a requested check failed, 2 bad usage or input."""
+    if argv is None:  # in a process of its own, most objects live to its end
+        gc.set_threshold(50_000, 20, 20)
     try:
         # Imported here, so that Ctrl-C during the import is handled as it is later on.
         from errcomp.cli.running import run

@@ -66,6 +66,8 @@ def figure(written: Written, value: float) -> Cell:
 
 def _aligns(number: str) -> bool:
     """Return whether siunitx can align a number; a negative zero would lose its sign."""
+    if number[0].isdigit():
+        return True
     if not number.lstrip("+-−")[0].isdigit():
         return False
     plain = number.replace(",", "").replace("−", "-")

@@ -145,16 +145,19 @@ class GroupRows(Sequence[SummaryRow]):
         for one in self.figures:
             parts = {"": one.value, "_low": one.low, "_high": one.high}
             found.update({f"{one.name}{end}": column for end, column in parts.items()})
-            if figure(one.name).kind == "maximum":
-                continue
-            reasons: list[str | None] = [None] * len(self)
-            for i in np.flatnonzero(np.isnan(one.low)).tolist():
-                method = one.say(i).method
-                if why_none(float(one.value[i]), None, method):
-                    reasons[i] = method
-            if any(reasons):
-                found[f"{one.name}_reason"] = reasons
+            if figure(one.name).kind != "maximum" and (told := dict(one.reasons())):
+                found[f"{one.name}_reason"] = [told.get(i) for i in range(len(self))]
         return found
+
+    def bare(self) -> list[SummaryRow]:
+        """Return all rows with values and bounds alone, which take half the time."""
+        numbers = [one.bare(self._unit) for one in self.figures]
+        names = [one.name for one in self.figures]
+        counts, keys = self._totals.n.tolist(), map(self._totals.key, range(len(self)))
+        return [
+            SummaryRow(key, n, dict(zip(names, row, strict=True)))
+            for key, n, row in zip(keys, counts, zip(*numbers, strict=True), strict=True)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -32,6 +32,15 @@ _WIDE = 12.0
 _USUAL = 0.95
 
 
+@runtime_checkable
+class Bare(Protocol):
+    """Rows that are stored as columns."""
+
+    figures: Sequence[Any]
+
+    def bare(self) -> list[SummaryRow]: ...
+
+
 def summary_view(summary: Summary) -> Report:
     """Return the report of error metrics by group.
 
@@ -45,7 +54,8 @@ def summary_view(summary: Summary) -> Report:
     """
     tool = f", tool {summary.tool}" if summary.tool else ""
     title = f"Error metrics of {summary.source or 'the table'}{tool}"
-    rows = [*summary.rows]  # of sums, each row is made when it is read
+    # Of sums, each row is made when it is read.
+    rows = summary.rows.bare() if isinstance(summary.rows, Bare) else [*summary.rows]
     table = _table(summary, rows, title)
     if summary.not_used:
         unused = f"ignored: {words.count(summary.not_used, 'pair')} from other tools"
@@ -92,14 +102,30 @@ def _table(summary: Summary, groups: Sequence[SummaryRow], title: str) -> Table:
             f"{figure(n).label} {_format(n, value)}" for n, value in summary.macro.items()
         )
         notes.append(f"Mean over the {len(summary.rows)} groups (with equal weights): {macro}")
-    reasons: dict[str, dict[str, None]] = {}
-    for row in rows:
-        for name, found in row.figures.items():
-            if why_none(found.value, found.low, found.method):
-                reasons.setdefault(found.method, {})[heading_of(figure(name).label)] = None
+    reasons = _reasons(summary)
     notes += sorted(f"{', '.join(labels)}: {reason}" for reason, labels in reasons.items())
     notes += [f"{d.n} row{'' if d.n == 1 else 's'} not used: {d.reason}" for d in summary.dropped]
     return Table(title, columns, rows, notes)
+
+
+def _reasons(summary: Summary) -> dict[str, list[str]]:
+    """Return the headings of the metrics for each reason why there is no valid interval."""
+    rows = [] if summary.pooled is None or not summary.by else [summary.pooled]
+    found: dict[str, set[str]] = {}
+    if isinstance(summary.rows, Bare):
+        for one in summary.rows.figures:
+            for _, reason in one.reasons():
+                found.setdefault(reason, set()).add(one.name)
+    else:
+        rows += summary.rows
+    for row in rows:
+        for name, estimate in row.figures.items():
+            if why_none(estimate.value, estimate.low, estimate.method):
+                found.setdefault(estimate.method, set()).add(name)
+    return {
+        reason: [heading_of(figure(name).label) for name in summary.figures if name in names]
+        for reason, names in found.items()
+    }
 
 
 def _format(name: str, value: float) -> str:

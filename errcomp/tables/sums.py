@@ -108,9 +108,9 @@ class Totals:
         starts = np.flatnonzero(np.diff(self.numbered(by)[0])) + 1
         return np.split(np.arange(len(self)), starts)
 
-    def select(self, index: NDArray[Any]) -> Totals:
+    def select(self, index: Ints | NDArray[np.bool_]) -> Totals:
         """Return some of the groups."""
-        chosen = np.arange(len(self))[index]
+        chosen = (np.flatnonzero(index) if index.dtype == bool else index).tolist()
         return Totals(
             {name: [values[i] for i in chosen] for name, values in self.keys.items()},
             self.n[index],
@@ -159,7 +159,8 @@ class Histogram:
         starts = np.flatnonzero(np.diff(group[order])) + 1
         bucket = np.split(numbers[order], starts)
         count = np.split(counts.n[order], starts)
-        return cls(bucket, count, np.asarray([c.sum() for c in count], dtype=np.int64))
+        n = np.bincount(group, weights=counts.n, minlength=len(count)).astype(np.int64)
+        return cls(bucket, count, n)
 
     def select(self, index: Ints) -> Histogram:
         """Return some of the groups."""
@@ -197,15 +198,16 @@ class Histogram:
         return float((taken * middle).sum() / (self.count[0] * middle).sum())
 
     def _middles(self) -> Floats:
-        return np.asarray([self.value(bucket, 0.5) for bucket in self.bucket[0].tolist()])
+        return self.value(self.bucket[0], 0.5)
 
-    def at(self, i: int, rank: int) -> int:
-        """Return the bucket of the rank-th smallest value of group i; ranks start at 1."""
-        return int(self.bucket[i][np.searchsorted(np.cumsum(self.count[i]), rank)])
+    def at(self, ranks: Ints) -> Ints:
+        """Return the bucket of the value of each group with this rank; ranks start at 1."""
+        before = np.cumsum(self.n) - self.n
+        places = np.searchsorted(np.cumsum(np.concatenate(self.count)), before + ranks)
+        return np.asarray(np.concatenate(self.bucket)[places])
 
     @staticmethod
-    def value(bucket: int, where: float) -> float:
-        """Return the value at a position in a bucket: 0 is the lower edge, 1 the upper edge."""
-        if bucket == _BEYOND:
-            return np.inf
-        return 0.0 if bucket == _EXACT else float(np.exp((bucket + where) * BUCKET))
+    def value(bucket: Ints, where: float) -> Floats:
+        """Return the values at a position in buckets: 0 is the lower edge, 1 the upper edge."""
+        with np.errstate(over="ignore"):  # beyond the largest float64 is ∞, exact is 0
+            return np.asarray(np.exp((bucket + where) * BUCKET))

@@ -239,7 +239,9 @@ def upper(
     s: Floats, freedom: Floats, level: float, log: bool, clustered: bool
 ) -> tuple[Floats, Floats]:
     """Return Student's quantile and the upper deviation of `log_t`, for any number of metrics."""
-    t: Floats = np.asarray(special.stdtrit(freedom, (1 + level) / 2), dtype=np.float64)
+    different, which = np.unique(freedom, return_inverse=True)  # a quantile takes 2 µs
+    quantiles = np.asarray(special.stdtrit(different, (1 + level) / 2), dtype=np.float64)
+    t: Floats = quantiles[which].reshape(freedom.shape)
     # Missed errors are in the tail, so they matter less for bounds at lower levels.
     z = special.ndtri((1 + level) / 2) / special.ndtri(0.975)
     tail = min(1.0, float(z) ** 2)

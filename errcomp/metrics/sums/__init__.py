@@ -189,7 +189,10 @@ def log_t_bounds(name: str, totals: Totals, level: float) -> Bounds:
             point * np.exp(form.root * end) + (form.offset if form.log else 0.0)
             for end in (-t * s, high_at)
         )
-        wide = too_wide(upper(s, effective - 1, 0.95, form.log, clustered=False)[1], form.root)
+        usual = high_at
+        if level != 0.95:
+            usual = upper(s, effective - 1, 0.95, form.log, clustered=False)[1]
+        wide = too_wide(usual, form.root)
     few = effective < FEWEST_EFFECTIVE
     good = (
         (n > 1)
@@ -240,7 +243,7 @@ def no_spread(name: str, totals: Totals, i: int) -> str:
 def no_bounds(name: str, totals: Totals, bounds: Bounds, i: int) -> str:
     """Say why `log_t_bounds` gives no bounds for a group."""
     n = int(totals.n[i])
-    if reason := no_spread(name, totals, i):
+    if reason := no_spread(name, totals.select(np.array([i])), 0):
         return reason
     if not np.isnan(bounds.few[i]):
         return few_weigh(n, float(bounds.few[i]))
@@ -311,14 +314,12 @@ class Errors(NamedTuple):
 
 def quantiles(histogram: Histogram, q: float) -> Floats:
     """Return a quantile of each group, as `errcomp.metrics.ranked.approximate_ape_quantile`."""
-    points = []
-    for i, n in enumerate(histogram.n.tolist()):
-        rank = int(q * (n - 1))
-        share = q * (n - 1) % 1
-        low = Histogram.value(histogram.at(i, 1 + rank), 0.5)
-        high = Histogram.value(histogram.at(i, 2 + rank), 0.5) if share else low
-        points.append(low + share * (high - low))
-    return np.asarray(points, dtype=np.float64)
+    share, rank = np.modf(q * (histogram.n - 1))
+    first = 1 + rank.astype(np.int64)
+    low = Histogram.value(histogram.at(first), 0.5)
+    high = Histogram.value(histogram.at(np.minimum(first + 1, histogram.n)), 0.5)
+    with np.errstate(invalid="ignore"):  # ∞ - ∞
+        return np.asarray(np.where(share == 0, low, low + share * (high - low)))
 
 
 def quantile_bounds(histogram: Histogram, q: float, level: float) -> tuple[Floats, Floats, int]:
@@ -328,13 +329,16 @@ def quantile_bounds(histogram: Histogram, q: float, level: float) -> tuple[Float
     outer edges of their buckets.
     """
     needed = quantile_needs(q, level)
-    low, high = np.full(len(histogram.n), np.nan), np.full(len(histogram.n), np.nan)
-    for i, n in enumerate(histogram.n.tolist()):
-        if n < needed:
-            continue
-        first, last = _ranks(n, q, (1 - level) / 2)
-        low[i] = Histogram.value(histogram.at(i, first), 0.0)
-        high[i] = Histogram.value(histogram.at(i, last), 1.0)
+    sizes, which = np.unique(histogram.n, return_inverse=True)
+    enough = sizes >= needed
+    both = [
+        _ranks(n, q, (1 - level) / 2) if able else (1, 1)
+        for n, able in zip(sizes.tolist(), enough.tolist(), strict=True)
+    ]
+    first, last = (np.array(ranks)[which] for ranks in zip(*both, strict=True))
+    fine = enough[which]
+    low = np.where(fine, Histogram.value(histogram.at(first), 0.0), np.nan)
+    high = np.where(fine, Histogram.value(histogram.at(last), 1.0), np.nan)
     return low, high, needed
 
 
@@ -344,13 +348,15 @@ def bounds_in_clusters(clusters: Histogram, q: float, level: float) -> tuple[flo
     As `errcomp.metrics.intervals.direct.quantile_in_clusters`, to the outer edges of buckets.
     """
     whole = clusters.pooled()
-    middle = whole.at(0, 1 + int(q * (int(whole.n[0]) - 1)))
+    middle = whole.at(np.array([1 + int(q * (int(whole.n[0]) - 1))]))
     both = zip(clusters.bucket, clusters.count, strict=True)
     below = np.asarray([count[bucket <= middle].sum() for bucket, count in both], dtype=np.float64)
     ranks = ranks_in_clusters(below, clusters.n.astype(np.float64), q, level)
     if ranks is None:
         return None
-    return Histogram.value(whole.at(0, ranks[0]), 0.0), Histogram.value(whole.at(0, ranks[1]), 1.0)
+    low = Histogram.value(whole.at(np.array([ranks[0]])), 0.0)
+    high = Histogram.value(whole.at(np.array([ranks[1]])), 1.0)
+    return float(low[0]), float(high[0])
 
 
 def _ranks(n: int, q: float, tail: float) -> tuple[int, int]:

@@ -43,7 +43,7 @@ from errcomp.metrics.sums import (
     values,
     within,
 )
-from errcomp.results import Caveat, Estimate
+from errcomp.results import Caveat, Estimate, why_none
 from errcomp.tables.sums import Histogram, Sum, Totals
 
 if TYPE_CHECKING:
@@ -84,6 +84,26 @@ class FigureColumn:
     high: Floats
     level: float | None
     say: Callable[[int], _Note]
+
+    def reasons(self) -> Iterator[tuple[int, str]]:
+        """Yield the groups without a value or a valid interval, and the reason."""
+        # Without intervals, only a missing value needs a reason.
+        none = np.isnan(self.value if self.level is None else self.low)
+        for i in np.flatnonzero(none).tolist():
+            method = self.say(i).method
+            if why_none(float(self.value[i]), None, method):
+                yield i, method
+
+    def bare(self, unit: str | None) -> Iterator[Estimate]:
+        """Yield the values and bounds of all groups."""
+        spec = figure(self.name)
+        unit = unit or "measured" if spec.unit == "measured" else spec.unit
+        numbers = (column.tolist() for column in (self.value, self.low, self.high))
+        for value, low, high in zip(*numbers, strict=True):
+            if low == low:  # not NaN
+                yield Estimate(self.name, value, low, high, unit=unit)
+            else:
+                yield Estimate(self.name, value, unit=unit)
 
     def estimate(self, i: int, n: int, unit: str | None) -> Estimate:
         """Return the metric of one group of n pairs."""
@@ -194,7 +214,7 @@ def column(
             low, high, say = _replaced((low, high, say), by_cluster)
 
     def words(i: int) -> _Note:
-        if not np.isnan(value[i]):
+        if value[i] == value[i]:  # not NaN
             return say(i)
         if missing[i]:
             return _Note(
@@ -281,15 +301,18 @@ def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
     def bounded(n: int) -> _Note:
         return _Note("log-t", small_sample(label, row, Sample(n, False)))
 
-    def say(i: int) -> _Note:
-        if not np.isnan(low[i]):
-            return bounded(int(totals.n[i]))
-        sample = Sample(int(totals.n[i]), False)
+    @cache
+    def too_small(n: int) -> _Note | None:
+        sample = Sample(n, False)
         if sample.units < FEWEST_PAIRS:
             return _Note(too_few(sample, FEWEST_PAIRS).method)
-        if not offered[i]:
-            return _Note(not_offered(sample).method)
-        return _Note(no_bounds(name, totals, bounds, i))
+        return None if sizes[n] else _Note(not_offered(sample).method)
+
+    def say(i: int) -> _Note:
+        n = int(totals.n[i])
+        if low[i] == low[i]:
+            return bounded(n)
+        return too_small(n) or _Note(no_bounds(name, totals, bounds, i))
 
     return low, high, say
 
