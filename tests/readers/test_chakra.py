@@ -13,6 +13,7 @@ import pytest
 from errcomp.errors import InputError
 from errcomp.propagation.graph import Dag, time_at
 from errcomp.propagation.graph.document import read_document
+from errcomp.readers.collectives import chakra
 from errcomp.readers.collectives.chakra import FORMATS, begins_trace, read
 from errcomp.readers.core.ingest import ingest
 from errcomp.readers.core.registry import recognise
@@ -316,3 +317,23 @@ def _terms(prediction: object) -> dict[str, float]:
 
 def test_what_is_in_the_registry() -> None:
     assert [one.name for one in FORMATS] == ["chakra-et", "chakra-json"]
+
+
+@pytest.mark.parametrize("block", [1, 2, 1 << 17])
+@pytest.mark.parametrize("folder", ["good", "long_metadata", "workload"])
+def test_nodes_decoded_together_are_those_decoded_one_by_one(
+    folder: str, block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (path,) = (TRACES / folder).glob("*.et")
+    monkeypatch.setattr(chakra, "_BLOCK", block)
+    together = chakra.read_nodes(Source(path))
+    monkeypatch.setattr(chakra, "_nodes_together", lambda content: None)
+    assert together == chakra.read_nodes(Source(path))
+
+
+def test_dependencies_packed_and_not_are_in_their_order(tmp_path: Path) -> None:
+    several = number(5, 9) + text(5, varint(7) + varint(300)) + text(4, b"") + number(4, 2**64 - 1)
+    path = write(tmp_path, node(2**63, "a", 4, several), node(1, "b", 4, text(8, text(2, "[2]"))))
+    _, nodes = chakra.read_nodes(Source(path))
+    assert [one.after for one in nodes] == [[9, 7, 300, 2**64 - 1], []]
+    assert [(one.id, one.name, one.shapes) for one in nodes] == [(2**63, "a", ""), (1, "b", "[2]")]

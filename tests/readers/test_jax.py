@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from errcomp.errors import InputError
 from errcomp.readers.core.registry import recognise
 from errcomp.readers.core.source import Source
 from errcomp.readers.profilers import jax
+from errcomp.readers.profilers.jax import xplane
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers" / "jax-xplane"
 
@@ -312,3 +313,63 @@ def test_a_real_trace(shared_data: Path) -> None:
     assert rows["kernel"].n_unique() == 19
     assert rows["start"].is_sorted()
     assert set(rows["stream"]) == {"Stream #2"}
+
+
+@pytest.mark.parametrize("block", [1, 3, 1 << 18])
+@pytest.mark.parametrize("make", [gpu, tpu, cpu])
+def test_events_decoded_together_are_those_decoded_one_by_one(
+    make: Callable[[], bytes], block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = written(tmp_path, make())
+    monkeypatch.setattr(xplane, "_BLOCK", block)
+    together = jax.read(path)
+    monkeypatch.setattr(xplane._wire, "columns", lambda *given: None)
+    monkeypatch.setattr(xplane._wire, "spans", lambda *given: None)
+    alone = jax.read(path)
+    assert together.rows.equals(alone.rows)
+    assert together.rows.schema == alone.rows.schema
+    assert (together.notes, together.dropped) == (alone.notes, alone.dropped)
+
+
+def test_events_with_several_statistics_of_a_name(tmp_path: Path) -> None:
+    plane = Plane("/device:GPU:0")
+    twice = {"hlo_op": "=a", "correlation_id": 5, "hlo_module": "m"}
+    plane.line(
+        "Stream #1",
+        [
+            ("k", 0, 1, {"hlo_op": "=a"}),
+            ("k", 1, 1, twice),
+            ("k", 2, 1, {"correlation_id": 6}),
+            ("k", 3, 1),
+            ("other", 4, 1, twice),
+            ("k", 5, 1, {"hlo_module": "m", "hlo_op": "=a"}),
+        ],
+    )
+    rows = kernels(jax.read(written(tmp_path, space(plane))).rows)
+    assert rows.select("kernel", "layer", "model").rows() == [
+        ("k", "a", None),
+        ("k", "a", "m"),
+        ("k", None, None),
+        ("k", None, None),
+        ("other", "a", "m"),
+        ("k", "a", "m"),
+    ]
+
+
+@pytest.mark.parametrize("n", [32, 33])
+def test_events_with_many_statistics(n: int, tmp_path: Path, monkeypatch) -> None:
+    plane = Plane("/device:GPU:0")
+    plane.line("Stream #1", [("k", 0, 1, {"hlo_op": "=a"})])
+    event = number(1, 1) + b"".join(message(4, plane.stat("hlo_op", f"v{i}")) for i in range(n))
+    plane.lines.append(message(2, "Stream #2") + message(4, event))
+    rows = kernels(jax.read(written(tmp_path, space(plane))).rows)
+    assert rows["layer"].to_list() == ["a", f"v{n - 1}"]
+
+
+@pytest.mark.parametrize("at", [2**61, -(2**61), 2**62, 2**63 - 1, -(2**63)])
+def test_starts_that_do_not_fit_are_refused_without_overflow(at: int, tmp_path: Path) -> None:
+    plane = Plane("/device:GPU:0")
+    plane.line("Stream #1", [("k", 0, 1)], at=5)
+    plane.line("Stream #2", [("k", at, 1)], at=2**62)
+    with pytest.raises(InputError, match=r"not a trace of XLA \(invalid event: start"):
+        jax.read(written(tmp_path, space(plane)))

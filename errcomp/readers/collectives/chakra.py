@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import numpy as np
 
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core import protobuf as wire
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     import polars as pl
+    from numpy.typing import NDArray
 
 
 # Nodes of a Chakra execution trace: the protobuf messages of et_def.proto, decoded.
@@ -47,6 +49,8 @@ _WANTED = frozenset(
     )
 )
 
+#: Nodes that are decoded together.
+_BLOCK = 1 << 17
 #: First bytes of these: most attributes of a node are others and need not be decoded.
 _WANTED_STARTS = tuple(b"\n" + bytes([len(name)]) + name.encode() for name in sorted(_WANTED))
 
@@ -135,11 +139,16 @@ def read_nodes(source: Source) -> tuple[str, list[Node]]:
     InputError
         The file is cut off or not such a trace, or two nodes have the same id.
     """
-    version, nodes = "", []
+    content = source.content()
+    version: str = ""
+    nodes: list[Node] = []
     try:
-        for i, message in enumerate(wire.messages(source.content())):
+        for i, message in enumerate(wire.messages(content)):
             if i == 0:
                 version = _version(message)
+                if (together := _nodes_together(content)) is not None:
+                    nodes = together
+                    break
             else:
                 nodes.append(_node(message))
     except ValueError as error:
@@ -154,6 +163,50 @@ def read_nodes(source: Source) -> tuple[str, list[Node]]:
             "two nodes have the same id: the file may hold several traces. Give one file per trace."
         )
     return version, nodes
+
+
+def _nodes_together(content: bytes) -> list[Node] | None:
+    """Decode all messages but the first as nodes; None if one of them is unusual."""
+    places = wire.places(content)
+    if places is None:
+        return None
+    data = np.frombuffer(content, np.uint8)
+    nodes: list[Node] = []
+    texts: dict[bytes, str] = {}
+    known: dict[bytes, tuple[str, Any]] = {}
+    for first in range(1, len(places[0]), _BLOCK):
+        starts, ends = (place[first : first + _BLOCK] for place in places)
+        found = wire.columns(data, starts, ends, dict.fromkeys((1, 3, 6, 7), 0), (2, 8, 10), (4, 5))
+        if found is None:
+            return None
+        names, shapes = ([""] * len(starts) for _ in range(2))
+        after: list[list[int]] = [[] for _ in names]
+        attributes: list[dict[str, Any]] = [{} for _ in names]
+        for which, text in _texts(content, found.parts[2]):
+            if text not in texts:
+                texts[text] = text.decode("utf-8", "replace")
+            names[which] = texts[text]
+        for which, text in _texts(content, found.parts[8]):
+            shapes[which] = _shapes(text)
+        for which, text in _texts(content, found.parts[10]):
+            if text.startswith(_WANTED_STARTS):
+                if text not in known:
+                    known[text] = _attribute(text, _WANTED)
+                name, value = known[text]
+                if value is not None:
+                    attributes[which][name] = value
+        numbers = (column.view(np.uint64).tolist() for column in found.lists[:2])
+        ranges = (column.tolist() for column in found.lists[2:])
+        for which, value, begin, end in zip(*numbers, *ranges, strict=True):
+            after[which] += [value] if begin < 0 else wire.varints(content[begin:end])
+        one, kind, start, time = (found.numbers[n].view(np.uint64).tolist() for n in (1, 3, 6, 7))
+        nodes += map(Node, one, names, kind, after, start, time, shapes, attributes)
+    return nodes
+
+
+def _texts(content: bytes, parts: Sequence[NDArray[np.int64]]) -> Iterator[tuple[int, bytes]]:
+    for which, begin, end in zip(*(column.tolist() for column in parts), strict=True):
+        yield which, content[begin:end]
 
 
 def _version(message: bytes) -> str:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ints = NDArray[np.int64]
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5
 _NAMES = {3: "a group", 4: "the end of a group"}
 _LAST_NUMBER = (1 << 29) - 1
+#: Fields of a message of which many are decoded at once.
+_MOST_FIELDS = 256
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
@@ -148,6 +159,213 @@ def single(value: int) -> float:
     """
     number: float = struct.unpack("<f", value.to_bytes(4, "little"))[0]
     return number
+
+
+# Many messages at once: a step for each field of a message, with arrays over the messages.
+
+
+class Spans(NamedTuple):
+    """Where the parts of one number stand in a message, and its other fields, as `fields`."""
+
+    starts: Ints
+    ends: Ints
+    others: list[tuple[int, int, int | bytes]]
+
+
+class Columns(NamedTuple):
+    """Fields of many messages.
+
+    Attributes
+    ----------
+    numbers : mapping of int to ndarray, shape (messages,)
+        The last value of each field in 64 bits.
+    parts : mapping of int to tuple of ndarray
+        For each part: number of its message, start and end; those of one message in their order.
+    lists : tuple of ndarray
+        For each field of a list: number of its message, value, start and end. The start of a
+        number is -1; packed numbers have no value.
+    """
+
+    numbers: Mapping[int, Ints]
+    parts: Mapping[int, tuple[Ints, ...]]
+    lists: tuple[Ints, ...]
+
+
+def places(data: bytes) -> tuple[Ints, Ints] | None:
+    r"""Return where the messages stand that `messages` yields; None if one is cut off.
+
+    Examples
+    --------
+    >>> [place.tolist() for place in places(b"\x02ab\x01c")]
+    [[1, 4], [3, 5]]
+    """
+    starts, ends = array("q"), array("q")
+    at, end = 0, len(data)
+    try:
+        while at < end:
+            size, at = _varint(data, at)
+            starts.append(at)
+            at += size
+            ends.append(at)
+    except ValueError:
+        return None
+    return None if at > end else (np.array(starts, np.int64), np.array(ends, np.int64))
+
+
+def spans(data: bytes, wanted: int) -> Spans | None:
+    r"""Find the parts with a number from 1 to 15; None of data that only `fields` can explain.
+
+    Examples
+    --------
+    >>> found = spans(b"\x08\x05\x12\x02hi\x12\x01x", 2)
+    >>> found.starts.tolist(), found.ends.tolist(), found.others
+    ([4, 8], [6, 9], [(1, 0, 5)])
+    """
+    tag, at, end = wanted << 3 | LENGTH, 0, len(data)
+    starts, ends = array("q"), array("q")
+    others: list[tuple[int, int, int | bytes]] = []
+    try:
+        while at < end:
+            if data[at] == tag and (size := data[at + 1]) < 0x80:
+                begin = at + 2
+                at = begin + size
+                starts.append(begin)
+                ends.append(at)
+                continue
+            head, begin = _varint(data, at)
+            number, kind = head >> 3, head & 7
+            if kind not in (VARINT, LENGTH) or not 0 < number <= _LAST_NUMBER:
+                return None
+            value, at = _varint(data, begin)
+            if kind == VARINT:
+                others.append((number, kind, value))
+                continue
+            begin, at = at, at + value
+            if number == wanted:
+                starts.append(begin)
+                ends.append(at)
+            else:
+                others.append((number, kind, data[begin:at]))
+    except (ValueError, IndexError):
+        return None
+    if at > end:
+        return None
+    return Spans(np.array(starts, np.int64), np.array(ends, np.int64), others)
+
+
+def columns(
+    data: NDArray[np.uint8],
+    starts: Ints,
+    ends: Ints,
+    numbers: Mapping[int, int],
+    parts: Sequence[int] = (),
+    lists: Sequence[int] = (),
+) -> Columns | None:
+    r"""Decode fields of many messages of one kind; None of data that only `fields` can explain.
+
+    Parameters
+    ----------
+    data : ndarray of uint8
+    starts, ends : ndarray of int
+        Where the messages stand.
+    numbers : mapping of int to int
+        The wanted fields that hold numbers, and their values where they are missing.
+    parts : sequence of int
+        The wanted fields that hold text or messages.
+    lists : sequence of int
+        The wanted fields that hold numbers, packed or one by one; they form one list.
+
+    Examples
+    --------
+    >>> data = np.frombuffer(b"\x08\x05\x12\x02hi\x08\x96\x01", np.uint8)
+    >>> found = columns(data, np.array([0, 6]), np.array([6, 9]), {1: 0, 3: 7}, [2])
+    >>> found.numbers[1].tolist(), found.numbers[3].tolist(), found.parts[2]
+    ([5, 150], [7, 7], (array([0]), array([4]), array([6])))
+    """
+    values = {n: np.full(len(starts), default, np.int64) for n, default in numbers.items()}
+    found: dict[int, list[tuple[Ints, ...]]] = {n: [] for n in parts}
+    listed: list[tuple[Ints, ...]] = []
+    which = np.flatnonzero(starts < ends)
+    at = starts[which]
+    for _ in range(_MOST_FIELDS):
+        if not len(which):
+            break
+        read = _next_fields(data, at, ends[which])
+        if read is None:
+            return None
+        number, kind, value, begin, after = read
+        is_number, is_part = np.isin(number, [*values]), np.isin(number, parts)
+        of_list = np.isin(number, lists)
+        wrong = is_number & (kind != VARINT) | is_part & (kind != LENGTH)
+        if (wrong | of_list & (kind == FIXED64)).any():
+            return None
+        for n, column in values.items():
+            of = number == n
+            column[which[of]] = value[of]
+        for n, one in found.items():
+            of = number == n
+            one.append((which[of], begin[of], after[of]))
+        packed = np.where(kind == LENGTH, begin, -1)
+        listed.append((which[of_list], value[of_list], packed[of_list], after[of_list]))
+        left = after < ends[which]
+        which, at = which[left], after[left]
+    else:
+        return None
+    by_number = {n: _in_order(one, 3) for n, one in found.items()}
+    return Columns(values, by_number, _in_order(listed, 4))
+
+
+def _next_fields(
+    data: NDArray[np.uint8], at: Ints, stop: Ints
+) -> tuple[Ints, Ints, Ints, Ints, Ints] | None:
+    """Return number, type, value, and start and end of the content of the fields here."""
+    read = _varints_at(data, at, stop)
+    if read is None:
+        return None
+    tag, at = read
+    number, kind = tag >> 3, tag & 7
+    known = (kind == VARINT) | (kind == LENGTH) | (kind == FIXED64)
+    if not (known & (number > 0) & (number <= _LAST_NUMBER)).all():
+        return None
+    value, after = np.zeros_like(at), at + 8
+    short = np.flatnonzero(kind != FIXED64)
+    read = _varints_at(data, at[short], stop[short])
+    if read is None:
+        return None
+    value[short], after[short] = read
+    begin, sized = after.copy(), kind == LENGTH
+    if (sized & ((value < 0) | (value > stop - after))).any():
+        return None
+    after[sized] += value[sized]
+    return None if (after > stop).any() else (number, kind, value, begin, after)
+
+
+def _in_order(places: list[tuple[Ints, ...]], columns: int) -> tuple[Ints, ...]:
+    """Put the fields together, sorted by their messages."""
+    if not places:
+        return (np.zeros(0, np.int64),) * columns
+    whole = [np.concatenate(one) for one in zip(*places, strict=True)]
+    order = np.argsort(whole[0], kind="stable")
+    return tuple(column[order] for column in whole)
+
+
+def _varints_at(data: NDArray[np.uint8], at: Ints, stop: Ints) -> tuple[Ints, Ints] | None:
+    """Return the numbers at these places, as 64 bits with a sign, and the places after them."""
+    value, at = np.zeros(len(at), np.uint64), at.copy()
+    live = np.arange(len(at))
+    for shift in range(0, 70, 7):
+        place = at[live]
+        if (place >= stop[live]).any():
+            return None
+        byte = data[place]
+        if shift == 63 and (byte > 1).any():
+            return None
+        value[live] |= (byte & np.uint8(0x7F)).astype(np.uint64) << np.uint64(shift)
+        at[live] = place + 1
+        live = live[byte >= 0x80]
+        if not len(live):
+            return value.view(np.int64), at
+    return None
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:

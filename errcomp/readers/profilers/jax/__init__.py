@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
-from errcomp.readers.profilers.jax.xplane import Event, Line, Plane, planes_of
+from errcomp.readers.profilers.jax.xplane import Event, Events, Line, Plane, events_of, planes_of
 from errcomp.readers.profilers.spans import around, outermost
 from errcomp.system.strict_json import refuse_doubles
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     import polars as pl
     from numpy.typing import NDArray
 
@@ -35,6 +33,8 @@ _NO_RUN = "outside of steps"
 _HLO = re.compile(r"%?([^\s=]+) = .*", re.DOTALL)
 _LAUNCH = re.compile(r"(?:cu|cuda|hip|hsa_?)[A-Z]")
 _TEXTS = ("kernel", "kernel_class", "layer", "model", "operation")
+#: Statistics of events that `_texts` uses.
+_USED = ("hlo_category", "hlo_op", "hlo_module", "name", "tf_op")
 
 Keep = Callable[[Event], bool]
 #: The planes of a trace, and notes.
@@ -94,10 +94,9 @@ def _of_hosts(planes: Sequence[Plane], beginning: int) -> tuple[list[pl.DataFram
         inner += gone
         # jax.profiler.StepTraceAnnotation
         steps = [
-            (start, start + event.duration, f"{event.name} {event.stats['step_num']}")
+            (start, start + duration, f"{event.name} {event.stats['step_num']}")
             for line in plane.lines
-            for start, event in _timed(line, beginning)
-            if event.stats.get("step_num") is not None
+            for start, duration, event in _some(line, beginning, "step_num")
         ]
         joined += _joined(plane, frames, steps, "", None)
     return joined, inner
@@ -108,17 +107,31 @@ def _is_operation(event: Event) -> bool:
     return bool(event.stats.get("hlo_op")) and _LAUNCH.match(event.name) is None
 
 
-def _timed(line: Line, beginning: int) -> Iterator[tuple[int, Event]]:
-    """Yield the events of a line with their start in ps from the beginning of the trace."""
+def _timed(line: Line, beginning: int, wanted: Collection[str] = ()) -> Events:
+    """Return the events of a line, their starts in ps from the beginning of the trace."""
+    found = line.columns(wanted)
     offset = (line.start_ns - beginning) * 1000
-    for event in line.events():
-        start = offset + event.start
-        if not (0 <= event.duration < _MOST and -_MOST < start < _MOST and event.count > 0):
-            raise ValueError(
-                f"invalid event: start {event.start} ps, duration {event.duration} ps, "
-                f"count {event.count}"
-            )
-        yield start, event
+    start, duration, count = found.start, found.duration, found.count
+    if abs(offset) >= _FAR or ((start <= -_FAR) | (start >= _FAR)).any():
+        start = start.astype(object)  # whose sums do not overflow
+    start = start + offset
+    fine = (duration >= 0) & (duration < _MOST) & (start > -_MOST) & (start < _MOST) & (count > 0)
+    if not fine.all():
+        bad = int(np.argmin(fine.astype(bool)))
+        raise ValueError(
+            f"invalid event: start {found.start[bad]} ps, duration {duration[bad]} ps, "
+            f"count {count[bad]}"
+        )
+    start, duration, count = (column.astype(np.int64) for column in (start, duration, count))
+    return Events(start, duration, count, found.kind, found.kinds)
+
+
+def _some(line: Line, beginning: int, wanted: str = "") -> Iterator[tuple[int, int, Event]]:
+    """Yield start, duration and kind of events, or of those with a statistic."""
+    found = _timed(line, beginning, (wanted,))
+    with_it = [not wanted or event.stats.get(wanted) is not None for event in found.kinds]
+    for i in np.flatnonzero(np.array(with_it, dtype=bool)[found.kind]).tolist():
+        yield int(found.start[i]), int(found.duration[i]), found.kinds[found.kind[i]]
 
 
 def _kernels(
@@ -129,21 +142,16 @@ def _kernels(
 
     frames = []
     inner = 0
-    same: dict[str, str] = {}
     for line in lines:
-        times: list[tuple[int, int, int]] = []
-        texts: dict[str, list[str | None]] = {name: [] for name in _TEXTS}
-        for start, event in _timed(line, beginning):
-            if keep(event):
-                times.append((start, event.duration, event.count))
-                for name, text in zip(_TEXTS, _texts(event), strict=True):
-                    # Keep one copy of each text.
-                    texts[name].append(None if text is None else same.setdefault(text, text))
-        if not times:
+        found = _timed(line, beginning, _USED)
+        kept = np.array([keep(event) for event in found.kinds], dtype=bool)[found.kind]
+        if not kept.any():
             continue
-        starts, durations, counts = np.array(times, dtype=np.int64).T
+        starts, durations = found.start[kept], found.duration[kept]
+        counts, kind = found.count[kept], found.kind[kept]
+        texts = zip(_TEXTS, zip(*map(_texts, found.kinds), strict=True), strict=True)
         frame = pl.DataFrame(
-            {name: pl.Series(values, dtype=pl.String) for name, values in texts.items()}
+            {name: pl.Series(values, dtype=pl.String).gather(kind) for name, values in texts}
             | {"start": starts, "count": counts, "measured": durations / counts}
         ).with_columns(level=pl.lit("kernel"), stream=pl.lit(line.name))
         if nested:
@@ -184,10 +192,10 @@ def _steps_of_device(plane: Plane, beginning: int) -> list[tuple[int, int, str]]
     steps: list[tuple[int, int, str]] = []
     for wanted, prefix in ((_STEPS, "step "), (_MODULES, "")):
         steps = steps or [
-            (start, start + event.duration, prefix + event.name)
+            (start, start + duration, prefix + event.name)
             for line in plane.lines
             if line.name == wanted
-            for start, event in _timed(line, beginning)
+            for start, duration, event in _some(line, beginning)
         ]
     return steps
 
@@ -251,8 +259,8 @@ _PROCESS = re.compile(rb'"name"\s*:\s*"(?:[\w.-]+ )?/(?:device:[A-Z]\w*:\d|host:
 #: The name of a process may begin with the machine's name.
 _MACHINE = re.compile(r"([\w.-]+) (/(?:device|host):.*)", re.DOTALL)
 _PS_IN_US = 1e6
-#: Largest picoseconds that fit into 64 bits.
-_MOST = 1 << 62
+#: Largest picoseconds that fit into 64 bits; sums of two smaller ones do, too.
+_MOST, _FAR = 1 << 62, 1 << 61
 #: The profiler drops events above this number.
 _MOST_EVENTS = 1_000_000
 
@@ -277,11 +285,12 @@ class _Line(Line):
     """A thread whose events are already decoded."""
 
     def __init__(self, name: str, given: Sequence[Event]) -> None:
-        super().__init__(name, 0, [], Plane())
+        none = np.zeros(0, np.int64)
+        super().__init__(name, 0, b"", none, none, Plane())
         self._given = given
 
-    def events(self) -> Iterator[Event]:
-        return iter(self._given)
+    def columns(self, wanted: Collection[str]) -> Events:
+        return events_of(self._given)
 
     def __len__(self) -> int:
         return len(self._given)
