@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import random
 import shutil
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -295,3 +297,51 @@ def test_the_same_kernel_takes_longer_than_under_nsys(shared_data: Path) -> None
     profiled = ncu.read(shared_data / "tools" / "ncu" / "algo23" / "raw.csv").rows
     assert (alone, profiled["measured"].item()) == (11649.0, 22.592)
     assert rows["grid"].item() == profiled["grid"].item()
+
+
+_NUMBERS = ["20.25", "1,250.5", "3", "", "n/a", "1.5e3", "0"]
+_ODD = ["1,0000", "33,0", "6 816", "inf", "x", "1_000", "2,176"]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_raw_page_by_columns_is_that_by_launches(seed: int, tmp_path: Path, monkeypatch) -> None:
+    rng = random.Random(seed)
+    numbers = _NUMBERS + (rng.sample(_ODD, 1) if rng.random() < 0.4 else [])
+    columns = {
+        "ID": lambda i: str(i),
+        "Process ID": lambda i: "77",
+        "Kernel Name": lambda i: rng.choice(["gemm(float *, int)", "", " add "]),
+        "Grid Size": lambda i: rng.choice(["(64, 2, 1)", "(8, 1, 1)", "", "?"]),
+        "Block Size": lambda i: "(32, 1, 1)",
+        "Invocations": lambda i: rng.choice(["3", "12", "", "many"]),
+        "device__attribute_display_name": lambda i: rng.choice(["GPU", "GPU 2"]),
+        "gpu__time_duration.sum": lambda i: rng.choice(numbers),
+        "gpu__time_duration.max": lambda i: rng.choice(numbers),
+        "gpc__cycles_elapsed.max": lambda i: rng.choice(numbers),
+        "gpc__cycles_elapsed.avg.per_second": lambda i: rng.choice(numbers),
+        "sm__inst_executed.sum": lambda i: rng.choice(["1,000", "7"]),
+    }
+    chosen = [n for n in columns if n in ("ID", "Kernel Name") or rng.random() < 0.8]
+    unit = {
+        "gpu__time_duration.sum": rng.choice(["usecond", "ns", "Useconds", "parsec"]),
+        "gpu__time_duration.max": "msecond",
+        "gpc__cycles_elapsed.max": "cycle",
+        "gpc__cycles_elapsed.avg.per_second": rng.choice(["Mhz", "cycle/nsecond", "hz"]),
+    }
+    rows = [[unit.get(name, "") for name in chosen]]
+    rows += [[columns[name](i) for name in chosen] for i in range(rng.randint(1, 8))]
+    if rng.random() < 0.2:  # two files, one below the other
+        rows += [rows[0], [columns[name](9) for name in chosen]]
+    quoted = (",".join(f'"{cell}"' for cell in row) for row in [chosen, *rows])
+    path = written(tmp_path, "\n".join(quoted) + "\n")
+
+    def found() -> Any:
+        try:
+            read = ncu.read(path)
+        except InputError as error:
+            return str(error)
+        return read.rows.to_dicts(), dict(read.rows.schema), read.notes, read.dropped
+
+    by_columns = found()
+    monkeypatch.setattr(ncu, "_regular_rows", lambda *given: None)
+    assert by_columns == found()

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import random
+from typing import Any
+
 import numpy as np
 import polars as pl
 import pytest
 
 from errcomp.errors import InputError
+from errcomp.readers.core import sheet as sheets
 from errcomp.readers.core.sheet import sheet_of, to_numbers
 
 
@@ -91,3 +95,35 @@ def test_parts_of_any_size_give_the_same_table(monkeypatch: pytest.MonkeyPatch) 
             sheet_of("a.csv", ["a,b", "1,2", '"3",4', "5"], first_line=9)
         with pytest.raises(InputError, match=r"^a\.csv: line 3: 3 fields, but the header has 2"):
             sheet_of("a.csv", ["a,b", "1,2", "3,4,5"])
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_lines_parsed_at_once_give_the_table_of_lines_one_by_one(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = random.Random(seed)
+    cells = ["1", "x y", "", " z", "a,b", 'say ""hi""', "two\nlines"]
+
+    def row() -> str:
+        return ",".join(
+            f'"{cell}"' if rng.random() < 0.6 or {",", '"', "\n"} & {*cell} else cell
+            for cell in rng.choices(cells[: rng.choice([4, 5, 7])], k=2)
+        )
+
+    header = rng.choice(["a,b", '"a","b"', '"a",b', "a,b,"])
+    body = [rng.choice([row(), row(), row(), "", header, "1,2"]) for _ in range(9)]
+    if rng.random() < 0.2:
+        body.insert(rng.randrange(9), rng.choice(['"open,1', "1", "1,2,3", '1,"2"x', "1,2,"]))
+    lines = "\n".join([header, *body]).split("\n")
+
+    def found() -> Any:
+        try:
+            sheet = sheet_of("a.csv", lines)
+        except InputError as error:
+            return str(error)
+        return sheet.frame.to_dict(as_series=False), sheet.lines.tolist()
+
+    monkeypatch.setattr(sheets, "_LINES", rng.randint(1, 6))
+    at_once = found()
+    monkeypatch.setattr(sheets._Table, "_one_a_line", lambda self, lines: None)
+    assert at_once == found()

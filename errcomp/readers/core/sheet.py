@@ -207,8 +207,16 @@ class _Table:
         head = ""
         while some := list(islice(lines, _LINES)):
             if any('"' in text for text in some):
-                yield from self._quoted(chain(some, lines), line)
-                return
+                rows = self._one_a_line(some)
+                if rows is None:
+                    yield from self._quoted(chain(some, lines), line)
+                    return
+                if rows:
+                    below = line + len(some) - len(rows)
+                    yield self._columns(rows, range(below, line + len(some)))
+                line += len(some)
+                head = head or self.separator.join(self.header)
+                continue
             if not self.header:
                 head, *rest = some
                 self.header = head.split(self.separator)
@@ -216,6 +224,23 @@ class _Table:
                 rest = some
             yield self._unquoted(rest, head, line + len(some) - len(rest))
             line += len(some)
+
+    def _one_a_line(self, lines: Sequence[str]) -> list[list[str]] | None:
+        """Parse lines with quoted fields at once; None unless each is a row of equal width."""
+        ended = map("{}\n".format, lines)
+        try:
+            rows = list(
+                csv.reader(ended, delimiter=self.separator, strict=True, skipinitialspace=True)
+            )
+        except csv.Error:  # names its line only where rows are read one by one
+            return None
+        if len(rows) != len(lines):
+            return None
+        header = self.header or rows.pop(0)
+        if header in rows or any(len(row) != len(header) for row in rows):
+            return None
+        self.header = header
+        return rows
 
     def _quoted(
         self, lines: Iterator[str], line: int
@@ -263,7 +288,7 @@ class _Table:
         return True
 
     def _columns(
-        self, rows: list[list[str]], at: list[int]
+        self, rows: list[list[str]], at: Sequence[int]
     ) -> tuple[pl.DataFrame, NDArray[np.int64]]:
         import polars as pl
 

@@ -28,6 +28,8 @@ _ASKED = ("table_info",)
 _STEPS, _PER_BYTE = 100_000, 20
 #: What the budget does not go below.
 _LEAST = 10_000_000
+#: Rows that are fetched at once.
+_PART = 1 << 16
 #: How a journal begins that was not rolled back.
 _JOURNAL = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 
@@ -174,18 +176,33 @@ def select(
     sqlite3.DatabaseError
         It is a view or a virtual table.
     """
+    columns, parts = select_parts(database, table, wanted)
+    return columns, [row for part in parts for row in part]
+
+
+def select_parts(
+    database: sqlite3.Connection, table: str, wanted: Sequence[str]
+) -> tuple[list[str], Iterator[list[tuple[Any, ...]]]]:
+    """Return the same, the rows some thousand at a time; there is a part even without rows."""
     if table not in tables_of(database):
         query = "SELECT 1 FROM sqlite_master WHERE type IN ('table', 'view') AND name = ?"
         if database.execute(query, (table,)).fetchall():
             raise sqlite3.DatabaseError(f"{table} is a view, but the profiler writes a table")
-        return [], []
+        return [], iter([[]])
     name = _quoted(table)
     present = {str(row[1]) for row in database.execute(f"PRAGMA table_info({name})")}
     columns = [column for column in wanted if column in present]
     if not columns:
-        return [], []
+        return [], iter([[]])
     listed = ", ".join(map(_quoted, columns))
-    return columns, database.execute(f"SELECT {listed} FROM {name}").fetchall()
+    cursor = database.execute(f"SELECT {listed} FROM {name}")
+
+    def parts() -> Iterator[list[tuple[Any, ...]]]:
+        yield cursor.fetchmany(_PART)
+        while rows := cursor.fetchmany(_PART):
+            yield rows
+
+    return columns, parts()
 
 
 def _quoted(name: str) -> str:
@@ -197,7 +214,11 @@ def whole_numbers(columns: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pl
     import polars as pl
 
     series = {}
-    for i, column in enumerate(columns):
-        values = [row[i] if isinstance(row[i], int) else None for row in rows]
-        series[column] = pl.Series(column, values, dtype=pl.Int64)
+    by_column = zip(*rows, strict=True) if rows else [()] * len(columns)
+    for column, values in zip(columns, by_column, strict=True):
+        try:
+            series[column] = pl.Series(column, values, dtype=pl.Int64)
+        except TypeError:
+            whole = [value if isinstance(value, int) else None for value in values]
+            series[column] = pl.Series(column, whole, dtype=pl.Int64)
     return pl.DataFrame(series)

@@ -184,7 +184,8 @@ def amount(where: str, name: str, text: str) -> float:
 
 #: 33,0 and 2.176,0 and 0,074 cannot have a comma as thousands separator; 2,176 can. 1.234.567 has
 #: points as thousands separators.
-_COMMA = re.compile(r"\d+,(?:\d{1,2}|\d{4,})|0,\d+|\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}")
+COMMA = r"\d+,(?:\d{1,2}|\d{4,})|0,\d+|\d{1,3}(?:\.\d{3})+,\d+|\d{1,3}(?:\.\d{3}){2,}"
+_COMMA = re.compile(COMMA)
 _BETWEEN_THOUSANDS = re.compile(r"(?<=\d)[\s'’](?=\d{3})")
 
 

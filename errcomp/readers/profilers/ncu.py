@@ -7,15 +7,19 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from errcomp.errors import InputError
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
-from errcomp.readers.core.sheet import MISSING, sheet_of
-from errcomp.readers.core.values import decimal_comma, loosened, with_point
+from errcomp.readers.core.sheet import MISSING, Sheet, sheet_of, to_numbers
+from errcomp.readers.core.values import COMMA, decimal_comma, loosened, with_point
 from errcomp.results import Dropped
 from errcomp.system.strict_json import number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    import polars as pl
 
 
 # The files of Nsight Compute: two kinds of CSV, and text for people.
@@ -42,6 +46,7 @@ _CLOCK += ("smsp__cycles_elapsed.avg.per_second",)
 _NEEDED = ("ID", "Kernel Name", "Metric Name", "Metric Unit", "Metric Value")
 #: The columns of --print-summary, which has the number of launches instead of launches.
 _SUMMED = ("Invocations", "Kernel Name", "Metric Name", "Metric Unit", "Average")
+_CYCLE = {"cycle": "cycles", "": "cycles"}
 _METRICS = frozenset(_DURATION + _CYCLES + _CLOCK)
 _DEVICE = "device__attribute_display_name"
 _HEADER = re.compile(
@@ -195,7 +200,7 @@ def _rows(
 def _time(source: Source, launch: _Launch, *, comma: bool) -> dict[str, Any]:
     """Return the time of a launch, or the reason for missing it, with cycles and clock."""
     duration = _metric(source, launch, _DURATION, _UNITS, comma=comma)
-    cycles = _metric(source, launch, _CYCLES, {"cycle": "cycles", "": "cycles"}, comma=comma)
+    cycles = _metric(source, launch, _CYCLES, _CYCLE, comma=comma)
     clock = _metric(source, launch, _CLOCK, _HERTZ, comma=comma)
     fields: dict[str, Any] = {"cycles": None if cycles is None else cycles[0]}
     fields["clock_hz"] = None if clock is None else clock[0] * clock[1]
@@ -360,6 +365,8 @@ def read_raw(source: Source) -> Rows:
     sheet = sheet_of(source.name, lines, first_line=first_line, needed=("ID", "Kernel Name"))
     columns = [name for name in _KEYS if name in sheet.columns]
     metrics = [name for name in (*_DURATION, *_CYCLES, *_CLOCK) if name in sheet.columns]
+    if (regular := _regular_rows(sheet, columns, metrics)) is not None:
+        return Rows(regular, dropped=dropped, notes=[_NOTE])
     ids = sheet.texts("ID")
     texts = {name: sheet.texts(name) for name in (*columns, *metrics)}
     devices = sheet.texts(_DEVICE) if _DEVICE in sheet.columns else None
@@ -376,6 +383,74 @@ def read_raw(source: Source) -> Rows:
         launches.append(launch)
     every = (text for name in sheet.columns if "__" in name for text in set(sheet.texts(name)))
     return _rows(source, launches, [], dropped, None, comma=decimal_comma(every))
+
+
+def _regular_rows(
+    sheet: Sheet, columns: Sequence[str], metrics: Sequence[str]
+) -> pl.DataFrame | None:
+    """Convert a raw page by columns: one line of units, known ones, and plain numbers.
+
+    None of others: those are read launch by launch, which takes 20 times as long and names lines.
+    """
+    import polars as pl
+
+    is_unit = sheet.frame["ID"] == ""
+    if not is_unit[0] or int(is_unit.sum()) != 1 or len(is_unit) == 1:
+        return None
+    units = dict(zip(sheet.columns, sheet.frame.row(0), strict=True))
+    frame = sheet.frame.slice(1)
+    shown = [name for name in sheet.columns if "__" in name]
+    if any(frame[name].str.contains(f"^(?:{COMMA})$").any() for name in shown):
+        return None
+    found = []
+    for names, known in ((_DURATION, _UNITS), (_CYCLES, _CYCLE), (_CLOCK, _HERTZ)):
+        values = np.full(len(frame), np.nan)
+        meaning = np.full(len(frame), None, dtype=object)
+        for name in (name for name in names if name in metrics):
+            numbers, bad = to_numbers(frame[name])
+            new = np.isnan(values) & ~np.isnan(numbers)
+            unit = units[name].strip().lower()
+            means = known.get(unit) or known.get(unit.removesuffix("s"))
+            if bad.any() or np.isinf(numbers).any() or (means is None and new.any()):
+                return None
+            values[new], meaning[new] = numbers[new], means
+        found.append((values, meaning))
+    (times, unit_of), (cycles, _), (clock, scale) = found
+    none = np.isnan(times)
+    best = np.where(none, cycles, times)
+    lost = np.isnan(best)
+    if lost.all():
+        return None
+    unit_of = np.where(none, np.where(lost, "ns", "cycles"), unit_of)
+    hertz = clock * np.where(np.isnan(clock), 1.0, scale).astype(np.float64)
+    keys = _keys_of(frame, columns)
+    return keys.with_columns(
+        cycles=pl.Series(cycles, nan_to_null=True),
+        clock_hz=pl.Series(hertz, nan_to_null=True),
+        unit=pl.Series(unit_of.tolist(), dtype=pl.String),
+        measured=pl.Series(best, nan_to_null=True),
+        status=pl.when(pl.Series(lost)).then(pl.lit("no duration was collected")),
+    )
+
+
+def _keys_of(frame: pl.DataFrame, columns: Sequence[str]) -> pl.DataFrame:
+    """Return the keys of launches, in the order of `_rows`."""
+    import polars as pl
+
+    empty = {name: pl.when(pl.col(name) != "").then(pl.col(name)) for name in frame.columns}
+    keys: dict[str, pl.Expr] = {
+        _KEYS[name]: empty[name] for name in columns if name != "Invocations"
+    }
+    if _DEVICE in frame.columns:
+        keys["device"] = empty[_DEVICE]
+    if "Invocations" in columns:
+        whole = pl.col("Invocations").str.extract("^([0-9]{1,15})$")
+        keys["count"] = whole.cast(pl.Int64)
+    for shape, name in (("grid", "Grid Size"), ("block", "Block Size")):
+        if name in columns:
+            parts = pl.col(name).str.extract_all(r"\d+").list.join("x")
+            keys[shape] = pl.when(parts != "").then(parts)
+    return frame.select(**keys)
 
 
 @_tool.reads("ncu-text", "report that ncu prints", _HELD, _is_kind("text"), sample="")

@@ -16,6 +16,7 @@ from errcomp.readers.core.sqlite import (
     opened,
     refuse_views,
     select,
+    select_parts,
     tables_in,
     tables_of,
     whole_numbers,
@@ -92,8 +93,8 @@ def read_export(source: Source) -> Rows:
         tables = tables_of(database)
         names = _strings(database)
         work = _work(source, database, tables, names)
-        launches = _launches(database, tables)
         ranges = _ranges(database, names)
+        launches = _launches(database, tables) if ranges else None
         facts = _facts(database)
     dropped = []
     complete = pl.col("start").is_not_null() & (pl.col("end") >= pl.col("start"))
@@ -150,21 +151,25 @@ def _work(
     for kind, kernel_class in _WORK.items():
         if _ACTIVITY + kind not in tables:
             continue
-        columns, rows = select(database, _ACTIVITY + kind, _NUMBERS + _MORE)
+        columns, parts = select_parts(database, _ACTIVITY + kind, _NUMBERS + _MORE)
         missing = [name for name in ("start", "end", "deviceId", "streamId") if name not in columns]
         if missing:
             raise source.error(
                 f"table {_ACTIVITY}{kind} has no column {', '.join(missing)}. The file may come "
                 "from an unsupported version of nsys: export it with a newer version."
             )
-        frame = whole_numbers(columns, rows)
-        texts = pl.Series("kernel", _texts(kind, columns, rows, names, copies), dtype=pl.String)
-        classes = texts if not kernel_class else pl.lit(kernel_class)
-        if "shortName" in columns:
-            place = columns.index("shortName")
-            short = [names.get(row[place]) or text for row, text in zip(rows, texts, strict=True)]
-            classes = pl.Series(short, dtype=pl.String)
-        frames.append(frame.with_columns(texts, kernel_class=classes))
+        for rows in parts:
+            frame = whole_numbers(columns, rows)
+            texts = _texts(kind, columns, rows, names, copies)
+            classes = texts if not kernel_class else [kernel_class] * len(texts)
+            if "shortName" in columns:
+                at = columns.index("shortName")
+                short = zip(rows, texts, strict=True)
+                classes = [names.get(row[at]) or text for row, text in short]
+            named = {"kernel": texts, "kernel_class": classes}
+            frames.append(
+                frame.with_columns(pl.Series(k, v, dtype=pl.String) for k, v in named.items())
+            )
     if not frames:
         raise source.error(
             "the file has no table of kernels or copies (CUPTI_ACTIVITY_KIND_KERNEL). Profile with "
@@ -192,11 +197,10 @@ def _texts(
         at = place.get("graphId")
         return ["CUDA graph" if at is None else f"CUDA graph {row[at]}" for row in rows]
     of_name = [place[column] for column in ("demangledName", "shortName") if column in place]
-    texts = []
-    for row in rows:
-        known = (names.get(row[at]) for at in of_name)
-        texts.append(next((name for name in known if name), "kernel without a name"))
-    return texts
+    texts = [""] * len(rows)
+    for at in of_name:
+        texts = [text or names.get(row[at], "") for row, text in zip(rows, texts, strict=True)]
+    return [text or "kernel without a name" for text in texts]
 
 
 def _launches(database: sqlite3.Connection, tables: set[str]) -> pl.DataFrame | None:
@@ -207,10 +211,12 @@ def _launches(database: sqlite3.Connection, tables: set[str]) -> pl.DataFrame | 
     wanted = ("correlationId", "globalTid", "start")
     if table not in tables:
         return None
-    columns, rows = select(database, table, wanted)
-    if len(columns) < len(wanted) or not rows:
+    columns, parts = select_parts(database, table, wanted)
+    if len(columns) < len(wanted):
         return None
-    frame = whole_numbers(columns, rows)
+    frame = pl.concat(whole_numbers(columns, rows) for rows in parts)
+    if frame.is_empty():
+        return None
     # The driver's call is inside the runtime's call and has the same number.
     calls = frame.drop_nulls().sort("start").unique(["correlationId", "globalTid"], keep="first")
     return calls.select(
