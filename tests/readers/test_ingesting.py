@@ -274,3 +274,21 @@ def test_rows_that_may_be_cut_off_have_a_note(tmp_path: Path) -> None:
     path.write_text("tool,level,quantity,unit,predicted,measured,status\nx,model,time,ms,1,2,")
     (note,) = ingest(path).notes
     assert note.startswith("The last line of rows.csv has no line end")
+
+
+def test_what_many_files_say_is_said_once(tmp_path: Path) -> None:
+    fixtures = Path(__file__).parents[1] / "data" / "readers"
+    log = fixtures / "nccl-tests-log" / "good" / "all_reduce.log"
+    text = log.read_text()
+    for i in range(7):
+        (tmp_path / f"{i}.log").write_text(text.replace("host-a", f"host-{i}"))
+    alone, found = ingest(tmp_path / "0.log"), ingest(tmp_path)
+    (drop,) = alone.dropped
+    assert [(one.reason, one.n) for one in found.dropped] == [
+        (f"0.log and 6 more files: {drop.reason}", 7 * drop.n)
+    ]
+    for i in (5, 6):
+        (tmp_path / f"{i}.log").unlink()
+    assert [(one.reason, one.n) for one in ingest(tmp_path).dropped] == [
+        (f"{i}.log: {drop.reason}", drop.n) for i in range(5)
+    ]

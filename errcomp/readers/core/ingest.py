@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from hashlib import file_digest
 from itertools import combinations
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from errcomp.errors import InputError
 from errcomp.readers.core.output import Output, Skipped
@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["AnyPath", "ingest", "read_as"]
 
 AnyPath = str | os.PathLike[str]
+Said = TypeVar("Said")
+#: Files that are named one by one where they say the same.
+_FILES = 5
 
 
 def ingest(
@@ -222,23 +225,39 @@ def _merged(outputs: Sequence[Output], skipped: Sequence[Skipped]) -> Output:
         return replace(outputs[0], skipped=(*outputs[0].skipped, *skipped))
     frames = [output.rows.with_columns(file=pl.lit(output.files[0])) for output in outputs]
     named = _name_runs(frames)
-    notes = dict.fromkeys(
-        f"{output.files[0]}: {note}" if len(outputs) > 1 else note
-        for output in outputs
-        for note in output.notes
+    notes = _by_text((note, output.files[0], note) for output in outputs for note in output.notes)
+    drops = _by_text(
+        (drop.reason, output.files[0], drop) for output in outputs for drop in output.dropped
     )
     return Output(
         rows=pl.concat(named, how="diagonal_relaxed"),
         formats=tuple(dict.fromkeys(name for output in outputs for name in output.formats)),
         files=tuple(name for output in outputs for name in output.files),
         dropped=tuple(
-            replace(drop, reason=f"{output.files[0]}: {drop.reason}")
-            for output in outputs
-            for drop in output.dropped
+            replace(one[0], reason=reason, n=sum(drop.n for drop in one), rows=one[0].rows)
+            for reason, one in drops
         ),
         skipped=tuple(skipped),
-        notes=(*notes, *same_captures(outputs)),
+        notes=(*dict.fromkeys(note for note, _ in notes), *same_captures(outputs)),
     )
+
+
+def _by_text(found: Iterable[tuple[str, str, Said]]) -> list[tuple[str, list[Said]]]:
+    """Put the name of its file before each text; what many files say is written once."""
+    by_text: dict[str, list[tuple[str, Said]]] = {}
+    every = list(found)
+    for text, file, what in every:
+        by_text.setdefault(text, []).append((file, what))
+    told = []
+    for text, file, what in every:
+        if len(by_text.get(text, ())) <= _FILES:
+            if text in by_text:
+                told.append((f"{file}: {text}", [what]))
+            continue
+        all_of_it = by_text.pop(text)
+        files = f"{file} and {len(all_of_it) - 1:,} more files"
+        told.append((f"{files}: {text}", [what for _, what in all_of_it]))
+    return told
 
 
 def _name_runs(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
@@ -249,10 +268,8 @@ def _name_runs(frames: Sequence[pl.DataFrame]) -> list[pl.DataFrame]:
         set(frame["run"].drop_nulls().unique().to_list()) if "run" in frame.columns else set()
         for frame in frames
     ]
-    every = [run for some in runs for run in some]
-    twice = (
-        {run for run in every if every.count(run) > 1} if len(every) > len(set(every)) else set()
-    )
+    times = Counter(run for some in runs for run in some)
+    twice = {run for run, n in times.items() if n > 1}
     return [
         frame
         if not some & twice

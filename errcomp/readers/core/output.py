@@ -488,7 +488,8 @@ def output(
     if "status" not in frame.columns:
         frame = frame.with_columns(status=pl.lit(None, dtype=pl.String))
     frame = _checked(frame)
-    keys = [key for key in frame.columns if key not in _FIRST and _has_value(frame, key)]
+    nulls = frame.null_count().row(0, named=True)
+    keys = [key for key in frame.columns if key not in _FIRST and nulls[key] < len(frame)]
     frame = frame.select(*_FIRST, *keys)
     return Output(frame, (format,), (name,), dropped, (), tuple(notes), graph)
 

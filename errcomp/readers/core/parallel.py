@@ -63,7 +63,7 @@ def look(path: Path, name: str, among: Sequence[Format] | None) -> Outcome:
         possible = recognise(source, among)
         if len(possible) == 1 and possible[0].part_of:
             return Along(name, possible[0].part_of)
-        return read_source(source, among)
+        return read_source(source, among, possible)
     except InputError as error:
         return Skipped(name, str(error).removeprefix(f"{name}: "))
 

@@ -324,7 +324,11 @@ def recognise(source: Source, among: Iterable[Format] | None = None) -> list[For
     return [entry for entry in known if entry.folder == folder and entry.recognise(source)]
 
 
-def read_source(source: Source, among: Sequence[Format] | None = None) -> Output:
+def read_source(
+    source: Source,
+    among: Sequence[Format] | None = None,
+    possible: Sequence[Format] | None = None,
+) -> Output:
     r"""Read one file in the format that its content shows.
 
     Parameters
@@ -332,6 +336,8 @@ def read_source(source: Source, among: Sequence[Format] | None = None) -> Output
     source : Source
     among : sequence of Format, optional
         Only these formats; by default all.
+    possible : sequence of Format, optional
+        What `recognise` returned, where it was asked before.
 
     Raises
     ------
@@ -346,7 +352,8 @@ def read_source(source: Source, among: Sequence[Format] | None = None) -> Output
     >>> read_source(Source(path)).rows["quantity"].to_list()
     ['time', 'exposed communication']
     """
-    possible = recognise(source, among)
+    if possible is None:
+        possible = recognise(source, among)
     if not possible:
         if not source.path.is_dir() and not source.head.strip():
             raise source.error("the file is empty. The run may have failed; if not, copy it again.")
