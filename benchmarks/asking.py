@@ -17,11 +17,14 @@ from typing import Any
 
 import environments
 import numpy as np
+from collecting import Load
 from environments import Peer
 from timing import THREADS, Timed, Work, difference, in_turn, machine, middle, rounded, slope, timed
 
 RESULTS = Path(__file__).parent / "results"
-SCHEMA = 1
+SCHEMA = 2
+#: Cores that other processes may use when a measurement begins.
+_QUIET = 0.1
 
 
 @dataclass
@@ -54,12 +57,14 @@ class Question:
         unit: str,
         ours: Work | Peer,
         *,
+        why: str,
         same: bool = True,
         **peers: Work | Peer,
     ) -> dict[str, dict[str, Any]]:
         """Time ours and each peer in turn; a keyword is a peer's name, ``_`` for a blank.
 
-        What both sides return is compared if it should be the ``same``.
+        ``why`` says why both sides do the same work. What they return is compared if it should be
+        the ``same``.
 
         Returns
         -------
@@ -80,9 +85,28 @@ class Question:
                 for one in both:
                     if isinstance(one, Peer):
                         one.stop()
-            row = self.keep(case, n, unit, name, seconds, difference(*values) if same else None)
+            differ = difference(*values) if same else None
+            row = self.keep(case, n, unit, name, seconds, differ, why=why)
             found[name] = row | {"values": values}
         return found
+
+    def takes(self, case: str, n: int, unit: str, ours: Work | Peer) -> dict[str, Any]:
+        """Time ours alone, where no tool does the same work."""
+        seconds, _ = in_turn([self._side(ours)], self.runs, self.budget)
+        if isinstance(ours, Peer):
+            ours.stop()
+        row = {
+            "case": case,
+            "n": n,
+            "unit": unit,
+            "peer": None,
+            "runs": len(seconds),
+            "ours_seconds": float(np.median(seconds)),
+            "ours_slowest": float(seconds.max()),
+        }
+        self.cases.append(row)
+        print(f"{case}, {n:,} {unit}: {row['ours_seconds']:.4g} s", flush=True)
+        return row
 
     def _side(self, work: Work | Peer) -> Timed:
         if not isinstance(work, Peer):
@@ -92,7 +116,15 @@ class Question:
         return work.once
 
     def keep(
-        self, case: str, n: int, unit: str, peer: str, seconds: np.ndarray, differ: float | None
+        self,
+        case: str,
+        n: int,
+        unit: str,
+        peer: str,
+        seconds: np.ndarray,
+        differ: float | None,
+        *,
+        why: str = "",
     ) -> dict[str, Any]:
         """Keep pairs of seconds (ours, peer)."""
         ratio, low, high = middle(seconds[:, 0] / seconds[:, 1])
@@ -101,7 +133,7 @@ class Question:
             "n": n,
             "unit": unit,
             "peer": peer,
-            "pairs": len(seconds),
+            "runs": len(seconds),
             "ours_seconds": float(np.median(seconds[:, 0])),
             "peer_seconds": float(np.median(seconds[:, 1])),
             "ratio": ratio,
@@ -110,6 +142,7 @@ class Question:
             "ours_slowest": float(seconds[:, 0].max()),
             "ratio_worst": float((seconds[:, 0] / seconds[:, 1]).max()),
             "difference": differ,
+            "why": why,
         }
         self.cases.append(row)
         print(
@@ -152,7 +185,8 @@ class Question:
     def target(self, what: str, found: float, limit: float, unit: str) -> None:
         """Hold a figure against the most that it may be."""
         self.targets.append(
-            {"what": what, "found": found, "limit": limit, "unit": unit, "met": found <= limit}
+            {"what": what, "found": float(found), "limit": limit, "unit": unit}
+            | {"met": bool(found <= limit)}
         )
         print(f"target: {what}: {found:.3g} of at most {limit:g} {unit}", flush=True)
 
@@ -183,6 +217,17 @@ class Question:
         )
 
 
+def quiet(most: float = 60.0) -> float:
+    """Wait until other processes use less than a tenth of a core; return what they use."""
+    begun = time.monotonic()
+    while True:
+        load = Load()
+        time.sleep(2)
+        others, _ = load.used()
+        if others < _QUIET or time.monotonic() - begun > most:
+            return others
+
+
 def ask(name: str, title: str, asked: str, measure: Callable[[Question], None]) -> None:
     """Run a script: read its options, measure, and write the results.
 
@@ -196,6 +241,7 @@ def ask(name: str, title: str, asked: str, measure: Callable[[Question], None]) 
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | THREADS)
     quick = {"runs": 3, "budget": 1.5} if options.quick else {}
     question = Question(name, title, asked, quick=options.quick, **quick)
+    question.about["others_before"] = round(0.0 if options.quick else quiet(), 2)
     begun = time.perf_counter()
     measure(question)
     print(f"{name}: {time.perf_counter() - begun:.0f} s in all", flush=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +22,10 @@ import numpy as np
 import polars as pl
 
 SCRIPT = Path(__file__).parent / "peers" / "polars_script.py"
+WHY = (
+    "Both read the same file and compute the same six figures; errcomp also checks each value and "
+    "computes intervals, and an audit looks for caveats."
+)
 #: Command, kind of file, most seconds, and most times as long as the script.
 CASES = (
     ("metrics", "csv", None, 2.5),
@@ -49,9 +54,59 @@ def write(folder: Path, n: int) -> None:
 
 def process(*arguments: str | Path) -> Callable[[], None]:
     def work() -> None:
-        subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
+        out = subprocess.DEVNULL
+        subprocess.run([sys.executable, *arguments], check=True, stdout=out, stderr=out)
 
     return work
+
+
+def many_rows(question: asking.Question, folder: Path) -> None:
+    """Compare a CSV that is larger than the memory it may take."""
+    n = 100_000 if question.quick else 40_000_000
+    file = folder / "many.csv"
+    part = 10_000 if question.quick else 2_000_000
+    whole = (folder / f"{part}.csv").read_bytes()
+    with file.open("wb") as out:
+        out.write(whole)
+        rows = memoryview(whole)[whole.index(b"\n") + 1 :]
+        for _ in range(n // part - 1):
+            out.write(rows)
+    ours, script = ("-m", "errcomp", "metrics", file), (SCRIPT, file)
+    case = "errcomp metrics, large CSV"
+    found = question.against(
+        case, n, "rows", process(*ours), why=WHY, Polars_by_hand=process(*script)
+    )["Polars by hand"]
+    question.target(f"{case}, against Polars by hand", found["ratio_worst"], 1.3, "times")
+    question.target(f"memory of {case}", memory.of_process(sys.executable, *ours), 1.5, "GiB")
+    question.note("memory of Polars by hand", memory.of_process(sys.executable, *script), "GiB")
+    file.unlink()
+
+
+def many_groups(question: asking.Question, folder: Path) -> None:
+    """Time many groups, printed as a table."""
+    n, groups = (10_000, 1_000) if question.quick else (1_000_000, 100_000)
+    rng = np.random.default_rng(1)
+    measured = np.exp(rng.normal(2, 1, n))
+    predicted = measured * np.exp(rng.normal(0, 0.1, n))
+    group, file = rng.integers(0, groups, n), folder / "groups.csv"
+    columns = {"group": group, "predicted": predicted, "measured": measured}
+    pl.DataFrame(columns).write_csv(file)
+    case = f"errcomp metrics --by, {groups:,} groups, with intervals"
+    work = process("-m", "errcomp", "metrics", file, "--by", "group")
+    question.target(case, question.takes(case, n, "rows", work)["ours_slowest"], 10, "s")
+
+
+def calibrations(question: asking.Question) -> None:
+    """Time fits and an evaluation of models of whole runs, compilation included."""
+    with tempfile.TemporaryDirectory() as name:
+        fit = ("-m", "errcomp", "calibrate", "fit", "neusight-kernels", "-o", f"{name}/m.errcomp")
+        row = question.takes("errcomp calibrate fit", 87, "runs", process(*fit))
+        question.target("errcomp calibrate fit", row["ours_slowest"], 30, "s")
+    evaluation = process("-m", "errcomp", "calibrate", "evaluate", "neusight-kernels")
+    begun = time.perf_counter()
+    evaluation()
+    seconds = time.perf_counter() - begun
+    question.target("errcomp calibrate evaluate, one run", seconds, 120, "s")
 
 
 def measure(question: asking.Question) -> None:
@@ -67,7 +122,7 @@ def measure(question: asking.Question) -> None:
             ours = ("-m", "errcomp", command, file)
             case = f"errcomp {command}, {'CSV' if kind == 'csv' else 'Parquet'}"
             found = question.against(
-                case, n, "rows", process(*ours), Polars_by_hand=process(SCRIPT, file)
+                case, n, "rows", process(*ours), why=WHY, Polars_by_hand=process(SCRIPT, file)
             )["Polars by hand"]
             if seconds is not None:
                 question.target(case, found["ours_slowest"], seconds, "s")
@@ -82,13 +137,15 @@ def measure(question: asking.Question) -> None:
             else:
                 question.note(what, both[0], "GiB")
         write(folder, 10)
+        question.takes("import numpy, polars", 1, "process", process("-c", "import numpy, polars"))
         for command in ("metrics", "audit"):
-            work = process("-m", "errcomp", command, folder / "10.csv")
-            bare = process("-c", "import numpy, polars")
             case = f"errcomp {command}, table of ten rows"
-            found = question.against(case, 10, "rows", work, **{"importing NumPy and Polars": bare})
-            slowest = found["importing NumPy and Polars"]["ours_slowest"]
-            question.target(case, slowest, 0.35, "s")
+            row = question.takes(
+                case, 10, "rows", process("-m", "errcomp", command, folder / "10.csv")
+            )
+            question.target(case, row["ours_slowest"], 0.35, "s")
+        many_rows(question, folder)
+        many_groups(question, folder)
         for command in ("metrics", "audit"):
             question.grows(
                 f"errcomp {command}, CSV",
@@ -96,14 +153,14 @@ def measure(question: asking.Question) -> None:
                 lambda size, c=command: process("-m", "errcomp", c, folder / f"{size}.csv"),
                 sizes,
             )
+    if not question.quick:
+        calibrations(question)
 
 
 if __name__ == "__main__":
     asking.ask(
         "commands",
         "Commands on files",
-        "A whole process, from start to end. The script reads the same file and computes the same "
-        "six figures; errcomp also checks every value and computes intervals, and an audit looks "
-        "for caveats. Targets apply to the slowest run.",
+        "A whole process, from start to end.",
         measure,
     )

@@ -64,15 +64,19 @@ def of_folds(n: int) -> Callable[[], object]:
 def measure(question: asking.Question) -> None:
     question.uses("numpy")
     given = {"n": ROWS, "new": NEW, "level": LEVEL}
-    question.against(
+    found = question.against(
         "split conformal, 10,000 new predictions",
         ROWS,
         "residuals",
         ours(ROWS, NEW),
+        why="Each takes the same quantile of the same residuals and puts it around the same "
+        "predictions.",
         NumPy_by_hand=by_hand(ROWS, NEW),
         crepes=environments.Peer("crepes", "split", **given),
         MAPIE=environments.Peer("mapie", "split", **given),
     )
+    ratio = found["NumPy by hand"]["ratio_worst"]
+    question.target("split conformal against NumPy by hand", ratio, 1.3, "times")
     sizes = [10**k for k in range(3, 6 if question.quick else 7)]
     question.grows("split conformal", "residuals", lambda n: ours(n, NEW), sizes)
     question.grows("by group, four levels, 20 devices", "runs", by_group, sizes[:-1])

@@ -43,14 +43,14 @@ def by_hand(frame: pl.LazyFrame) -> pl.LazyFrame:
     )
 
 
-def first(frame: pl.DataFrame) -> list[float]:
-    """Return the figures of the first group, to compare."""
-    return list(frame.filter(pl.col("group") == pl.col("group").min()).select(FIGURES).row(0))
+def in_order(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return the figures in the order of the groups, to compare."""
+    return frame.sort("group").select(FIGURES)
 
 
 def ours(frame: pl.LazyFrame, level: float | None = None) -> Callable[[], Any]:
-    def work() -> list[float]:
-        return first(ec.summarize(frame, by="group", figures=FIGURES, level=level).to_frame())
+    def work() -> pl.DataFrame:
+        return in_order(ec.summarize(frame, by="group", figures=FIGURES, level=level).to_frame())
 
     return work
 
@@ -68,20 +68,26 @@ def measure(question: asking.Question) -> None:
         rows,
         "pairs",
         ours(frame),
-        Polars=lambda: first(by_hand(frame).collect()),
-        Polars_streaming=lambda: first(by_hand(frame).collect(engine="streaming")),
+        why="Both compute the six figures of all groups from the same rows and order them; errcomp "
+        "also checks each value.",
+        Polars=lambda: in_order(by_hand(frame).collect()),
+        Polars_streaming=lambda: in_order(by_hand(frame).collect(engine="streaming")),
         pandas=peers["pandas"],
         DuckDB=peers["duckdb"],
     )
-    question.against(
+    ratio = found["Polars"]["ratio_worst"]
+    question.target("grouped summary against Polars by hand", ratio, 1.1, "times")
+    found = question.against(
         "with intervals of 95 %",
         rows,
         "pairs",
         ours(frame, 0.95),
-        Polars_without_intervals=lambda: first(by_hand(frame).collect()),
+        why="The figures are the same; only errcomp computes intervals, so the ratio is the price "
+        "of intervals.",
+        Polars_without_intervals=lambda: in_order(by_hand(frame).collect()),
     )
-    ratio = found["Polars"]["ratio"]
-    question.target("grouped summary against Polars by hand", ratio, 1.2, "times")
+    ratio = found["Polars without intervals"]["ratio_worst"]
+    question.target("with intervals, against Polars without", ratio, 1.3, "times")
     sizes = [10**k for k in range(3, 6 if question.quick else 8)]
     question.grows(
         "six figures by group",

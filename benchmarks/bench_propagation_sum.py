@@ -175,6 +175,8 @@ def measure(question: asking.Question) -> None:
         MATRIX,
         "terms",
         ours,
+        why="Both return mean and standard deviation from the same vector and matrix; other "
+        "libraries make their own variables of them before the clock starts.",
         NumPy_by_hand=lambda: [float(x.sum()), float(np.sqrt(ones @ s @ ones))],
         uncertainties=peer("uncertainties_covariance", MATRIX),
         OpenTURNS=peer("openturns_covariance", MATRIX),
@@ -182,14 +184,15 @@ def measure(question: asking.Question) -> None:
         GTC=peer("gtc_covariance", MATRIX),
     )
     row = found["NumPy by hand"]
-    question.target("sum with covariance of 1,000 terms", row["ours_seconds"], 0.01, "s")
-    question.target("the same, against NumPy", row["ratio"], 2.0, "times")
+    question.target("sum with covariance of 1,000 terms", row["ours_slowest"], 0.01, "s")
+    question.target("the same, against NumPy", row["ratio_worst"], 1.3, "times")
     question.against(
         "sum of terms with errors fully correlated within 20 classes",
         BLOCKS,
         "terms",
         # The others make their terms as they add them up: so does this.
         lambda: moments(block_terms(BLOCKS))(),
+        why="Each makes its terms from the same numbers and adds them up.",
         uncertainties=peer("uncertainties_blocks", BLOCKS),
         GTC=peer("gtc_blocks", BLOCKS),
     )
@@ -199,9 +202,10 @@ def measure(question: asking.Question) -> None:
             1_000,
             "terms",
             ours_one_factor(1_000, DRAWS, method),
+            why="The same law and number of draws; results differ by random noise.",
             NumPy_by_hand=numpy_one_factor(1_000, DRAWS),
         )
-        ratio = found["NumPy by hand"]["ratio"]
+        ratio = found["NumPy by hand"]["ratio_worst"]
         question.target(f"one-factor Monte Carlo ({method}) against NumPy", ratio, 1.0, "times")
     few = nested_terms(500)
     few = dataclasses.replace(few, count=np.full(500, 2_000))

@@ -1,4 +1,4 @@
-"""How long errcomp takes to start, as whole processes, beside a bare interpreter and others.
+"""How long errcomp takes to start, as whole processes.
 
 Run: python benchmarks/bench_startup.py [--quick] [-o FOLDER]
 
@@ -15,15 +15,14 @@ import tempfile
 from collections.abc import Callable
 
 import asking
-import environments
 
 #: What may not be imported by the package alone.
 HEAVY = ("pandas", "pymc", "matplotlib", "sklearn", "statsmodels")
 
 
-def process(*arguments: str, python: str = sys.executable) -> Callable[[], None]:
+def process(*arguments: str) -> Callable[[], None]:
     def work() -> None:
-        subprocess.run([python, *arguments], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
 
     return work
 
@@ -44,35 +43,16 @@ def pulled_in() -> list[str]:
 
 def measure(question: asking.Question) -> None:
     question.uses("numpy")
-    bare = process("-c", "pass")
-    question.against(
-        "import errcomp",
-        1,
-        "process",
-        process("-c", "import errcomp"),
-        bare_interpreter=bare,
-        **{"import numpy": process("-c", "import numpy")},
-    )
-    python, reason = environments.environment("start")
-    if reason is None:
-        metrics = process("-c", "import sklearn.metrics", python=python)
-        question.against(
-            "errcomp --help",
-            1,
-            "process",
-            process("-m", "errcomp", "--help"),
-            **{"import sklearn.metrics": metrics},
-        )
-    else:
-        question.missing.append({"peer": "scikit-learn", "case": "start", "reason": reason})
+    question.takes("a bare interpreter", 1, "process", process("-c", "pass"))
+    question.takes("import errcomp", 1, "process", process("-c", "import errcomp"))
     audit = ("-m", "errcomp", "audit", "neusight")
     for name, work, limit in (
         ("errcomp --help", process("-m", "errcomp", "--help"), 0.3),
-        ("errcomp audit neusight", process(*audit), 4.0),
+        ("errcomp audit neusight", process(*audit), 1.0),
         ("errcomp audit neusight, without compiled files", uncompiled(*audit), 4.0),
+        ("errcomp report neusight", process("-m", "errcomp", "report", "neusight"), 2.0),
     ):
-        found = question.against(name, 1, "process", work, bare_interpreter=bare)
-        question.target(name, found["bare interpreter"]["ours_seconds"], limit, "s")
+        question.target(name, question.takes(name, 1, "process", work)["ours_slowest"], limit, "s")
     question.target("heavy packages loaded by import errcomp", len(pulled_in()), 0, "packages")
 
 

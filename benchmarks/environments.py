@@ -2,7 +2,7 @@
 
 A peer is a file `peers/NAME.py` with functions that make work, and `peers/NAME.txt` with what is
 installed for it, into `.peers/NAME` beside this file; without such a list it runs in this
-environment.
+environment. A first line such as `#python3.13` names another interpreter.
 """
 
 from __future__ import annotations
@@ -32,8 +32,15 @@ def environment(name: str) -> tuple[str, str | None]:
     digest = hashlib.sha256(wanted.read_bytes()).hexdigest()
     if mark.exists() and mark.read_text() == digest:
         return str(python), None
+    first = wanted.read_text(encoding="utf-8").split("\n", 1)[0]
+    base = first[1:] if first.startswith("#") else sys.executable
     print(f"installing {name}", file=sys.stderr, flush=True)
-    subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
+    try:
+        made = subprocess.run([base, "-m", "venv", "--clear", str(folder)], check=False)
+    except FileNotFoundError:
+        return "", f"there is no {base} here"
+    if made.returncode:
+        return "", f"{base} makes no environment"
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "--quiet", "install"]
     try:
         done = subprocess.run(
@@ -57,12 +64,15 @@ class Peer:
         File in `peers` and environment.
     task : str
         Function that makes the data and returns the work, with nothing left to prepare.
+    fresh : bool
+        Whether each run has a process of its own, so that nothing is compiled or cached before.
     arguments
         Plain values for it.
     """
 
-    def __init__(self, name: str, task: str, **arguments: Any) -> None:
-        self.name, self.task, self.arguments = name, task, arguments
+    def __init__(self, name: str, task: str, *, fresh: bool = False, **arguments: Any) -> None:
+        self.name, self.task, self.fresh, self.arguments = name, task, fresh, arguments
+        self._used = False
         self.versions: dict[str, str] = {}
         self._process: subprocess.Popen[str] | None = None
 
@@ -83,6 +93,10 @@ class Peer:
 
     def once(self) -> tuple[float, Any]:
         """Let it work once; return seconds and value."""
+        if self.fresh and self._used:
+            self.stop()
+            self.start()
+        self._used = True
         stdin, _ = self._pipes()
         try:
             print("go", file=stdin, flush=True)

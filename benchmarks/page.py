@@ -6,12 +6,14 @@ Run: python benchmarks/page.py
 from __future__ import annotations
 
 import json
+import textwrap
 from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
 PAGE = HERE.parent / "docs" / "benchmarks.md"
+FIGURES = PAGE.parent / "benchmarks"
 
 #: Questions in the order of the page, and the script that answers each.
 QUESTIONS = {
@@ -25,6 +27,8 @@ QUESTIONS = {
     "traces": "bench_kineto",
     "startup": "bench_startup",
     "commands": "bench_commands",
+    "readers": "bench_readers",
+    "engines": "bench_engines",
     "search": "bench_search",
     "hierarchical": "bench_hierarchical",
     "history": "bench_history",
@@ -41,18 +45,20 @@ To repeat the benchmarks:
     make benchmarks-disk                         # only these files
     python benchmarks/bench_grouped.py --quick   # one question, on smaller cases
 
-* Runs are interleaved (ours, peer, ours, peer, …), so that background load affects both sides
-  equally. **Ratio** is errcomp's time divided by the peer's, the median over neighbouring runs.
-  Below 1, errcomp is faster. The brackets are a 95 % interval of that median, or, with fewer than
-  six runs, the smallest and the largest ratio.
+* Runs are interleaved (ours, peer, ours, peer, …), at least five of each, so that background load
+  affects both sides equally. **Ratio** is errcomp's time divided by the peer's, the median over
+  neighbouring runs. Below 1, errcomp is faster. The brackets are a 95 % interval of that median,
+  or, with fewer than six runs, the smallest and the largest ratio. **Slowest** is the slowest run
+  of errcomp, **Worst** the largest ratio: targets apply to these. Where no tool does the same work,
+  there is no peer.
 * A peer that needs another environment (`benchmarks/peers/`) runs in a process that is started
-  before the timing. Imports and the preparation of data are not timed. The numerics use one thread
+  before the timing. Imports and the preparation of data are not timed. Numerics use one thread
   on both sides. Polars, pandas and DuckDB choose their own number of threads.
 * **Difference** is the largest relative difference between the results of both sides, where they
   should agree. Results of simulation and resampling differ by random noise.
 * **Growth** shows the time at increasing sizes. A slope of 1 is linear growth, 0 is a constant
   time. The slope is fitted to the logarithms of all sizes. A fixed cost per call makes the slope
-  smaller.
+  smaller. Dotted lines show linear growth up to the largest size.
 
 `make watch` checks whether a change made errcomp slower. It times small cases, each beside
 hand-written code for the same work. It uses ratios of CPU times, so that results of different
@@ -92,20 +98,31 @@ def table(head: list[str], rows: list[list[str]], left: int = 2) -> str:
 
 
 def compared(cases: list[dict[str, Any]]) -> str:
-    head = ["What", "Peer", "n", "errcomp", "Peer takes", "Ratio", "Difference"]
-    rows = [
-        [
-            case["case"],
-            case["peer"],
-            f"{case['n']:,} {case['unit']}",
-            seconds(case["ours_seconds"]),
-            seconds(case["peer_seconds"]),
-            f"{number(case['ratio'])} [{number(case['ratio_low'])}, {number(case['ratio_high'])}]",
-            "–" if case["difference"] is None else f"{case['difference']:.1g}",
-        ]
-        for case in cases
-    ]
-    return table(head, rows)
+    """Return the table of all cases, and why both sides do the same work."""
+    head = ["What", "Peer", "n", "errcomp", "Slowest", "Peer takes", "Ratio", "Worst", "Difference"]
+    rows = []
+    for case in cases:
+        ours = [seconds(case["ours_seconds"]), seconds(case["ours_slowest"])]
+        beside = ["–"] * 4
+        if case["peer"] is not None:
+            span = f"[{number(case['ratio_low'])}, {number(case['ratio_high'])}]"
+            beside = [
+                seconds(case["peer_seconds"]),
+                f"{number(case['ratio'])} {span}",
+                number(case["ratio_worst"]),
+                "–" if case["difference"] is None else f"{case['difference']:.1g}",
+            ]
+        n = f"{case['n']:,} {case['unit']}"
+        rows.append([case["case"], case["peer"] or "–", n, *ours, *beside])
+    reasons: dict[str, list[str]] = {}
+    for case in cases:
+        if case.get("why"):
+            named = reasons.setdefault(case["why"], [])
+            if case["case"] not in named:
+                named.append(case["case"])
+    said = [f"* {'; '.join(named)}: {why}" for why, named in reasons.items()]
+    listed = "\n".join(["Why it is the same work:", "", *said]) if said else ""
+    return "\n\n".join(filter(None, [table(head, rows), listed]))
 
 
 def grown(one: dict[str, Any]) -> str:
@@ -138,6 +155,8 @@ def section(found: dict[str, Any]) -> str:
     parts = [f"## {found['title']}", found["asked"], compared(found["cases"])]
     if found["growth"]:
         parts.append("\n".join(["Growth:", "", *map(grown, found["growth"])]))
+        name = found["question"]
+        parts.append(f"![{found['title']}: seconds by size]({FIGURES.name}/{name}.svg)")
     if found["targets"]:
         parts.append(held(found["targets"]))
     if found["notes"]:
@@ -151,7 +170,7 @@ def section(found: dict[str, Any]) -> str:
     parts.append(
         f"`benchmarks/{script}.py`, {found['date']}: {machine['cpu']}, {machine['cores']} cores, "
         f"{machine['memory_gib']} GiB, {machine['system']}, "
-        f"system load {machine['load_before']} before the run; {versions}.{small}"
+        f"other processes used {machine['others_before']} cores before the run; {versions}.{small}"
     )
     return "\n\n".join(parts)
 
@@ -163,8 +182,41 @@ def text(folder: Path = RESULTS) -> str:
     return "\n\n".join([_HEAD.rstrip(), *map(section, found)]) + "\n"
 
 
+def draw(found: dict[str, Any], path: Path) -> None:
+    """Draw the times of a question at increasing sizes, one panel for each case."""
+    import matplotlib as mpl
+    from matplotlib import pyplot as plt
+
+    growth = found["growth"]
+    with mpl.rc_context({"svg.hashsalt": "errcomp", "font.size": 9}):
+        columns = min(3, len(growth))
+        rows = -(-len(growth) // columns)
+        figure = plt.figure(figsize=(3.6 * columns, 2.9 * rows), layout="constrained")
+        for place, one in enumerate(growth, start=1):
+            ax = figure.add_subplot(rows, columns, place)
+            ax.loglog(one["sizes"], one["seconds"], "o-", color="#1f5fa8", markersize=4)
+            # From the largest size back: what linear growth would have taken.
+            end, last = one["sizes"][-1], one["seconds"][-1]
+            line = [last * size / end for size in one["sizes"]]
+            ax.loglog(one["sizes"], line, ":", color="#888888", label="linear")
+            ax.set_ylim(bottom=min(one["seconds"]) / 3)
+            ax.set_title(textwrap.fill(one["case"], 34), fontsize=9)
+            ax.set_xlabel(one["unit"])
+            ax.set_ylabel("seconds")
+            ax.legend(frameon=False, loc="upper left")
+            ax.spines[["top", "right"]].set_visible(False)
+        figure.savefig(path, metadata={"Date": None, "Creator": None})
+        plt.close(figure)
+
+
 def write() -> None:
     PAGE.write_text(text(), encoding="utf-8")
+    FIGURES.mkdir(exist_ok=True)
+    for name in QUESTIONS:
+        if (path := RESULTS / f"{name}.json").exists():
+            found = json.loads(path.read_text(encoding="utf-8"))
+            if found["growth"]:
+                draw(found, FIGURES / f"{name}.svg")
 
 
 if __name__ == "__main__":

@@ -19,6 +19,8 @@ from typing import Any, TextIO
 
 #: Seconds that one timing takes at least, so that the clock and the call do not count.
 _LEAST = 0.005
+#: Seconds of work that is run once more before it is decided how often it is repeated.
+_SHORT = 0.1
 
 
 def repeated(
@@ -26,7 +28,7 @@ def repeated(
 ) -> Callable[[], tuple[float, Any]]:
     """Return what runs work, several times over if it is short: seconds of one run, and its value.
 
-    How often is decided by the first run.
+    How often is decided by the first run, or by the second one of short work.
     """
     often = 0
 
@@ -36,6 +38,10 @@ def repeated(
         value = work()
         if not often:
             seconds = clock() - begun
+            if seconds < _SHORT:  # the first run may import, and fill caches
+                begun = clock()
+                work()
+                seconds = min(seconds, clock() - begun)
             often = max(1, round(_LEAST / max(seconds, 1e-7)))
             return seconds, value
         for _ in range(often - 1):

@@ -2,9 +2,10 @@
 
 Run: python benchmarks/run_all.py [--quick] [-o FOLDER] [--disk]
 
-About 20 minutes, and a few more to install the peers at first; ``--disk`` adds a hundred million
-rows of files. A script that fails is named at the end, and its last results stay. With ``--quick``
-each is tried on small cases, nothing is kept (unless ``-o`` says where) and the page stays.
+About an hour, and a few minutes more to install the peers at first; ``--disk`` adds a hundred
+million rows of files. A script that fails is named at the end, and its last results stay. With
+``--quick`` each is tried on small cases, nothing is kept (unless ``-o`` says where) and the page
+stays.
 """
 
 from __future__ import annotations

@@ -23,6 +23,9 @@ from scipy import stats
 #: Of the numerics: on two cores threads of two libraries would fight each other.
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
+#: Fewest runs of each side.
+LEAST = 5
+
 Work = Callable[[], object]
 #: Runs work once and returns the seconds and the result.
 Timed = Callable[[], tuple[float, Any]]
@@ -41,7 +44,6 @@ def machine() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "memory_gib": round(memory),
         "system": f"{platform.system()} {platform.machine()}",
-        "load_before": round(os.getloadavg()[0], 1),
     }
 
 
@@ -54,7 +56,8 @@ def in_turn(sides: Sequence[Timed], runs: int, budget: float) -> tuple[np.ndarra
     """Interleave runs of all sides; return seconds, shape (runs, sides), and each first result.
 
     The first round is a warm-up and counts only if it took longer than the budget (seconds). At
-    least three rounds count; no further round begins after the budget is spent.
+    least five rounds count, or all if fewer are asked for; no further round begins after the budget
+    is spent.
     """
     begun = time.perf_counter()
     first = [side() for side in sides]
@@ -64,7 +67,8 @@ def in_turn(sides: Sequence[Timed], runs: int, budget: float) -> tuple[np.ndarra
         rounds.append([seconds for seconds, _ in first])
     begun = time.perf_counter()
     gc.collect()
-    while len(rounds) < 3 or (len(rounds) < runs and time.perf_counter() - begun < budget):
+    least = min(LEAST, runs)
+    while len(rounds) < least or (len(rounds) < runs and time.perf_counter() - begun < budget):
         rounds.append([side()[0] for side in sides])
     return np.array(rounds), [value for _, value in first]
 

@@ -41,7 +41,7 @@ def of_pandas(rows, groups):
                 "rmsle": np.sqrt(means.square),
             }
         )
-        return found.iloc[0].tolist()
+        return found.to_numpy().tolist()
 
     return work
 
@@ -53,6 +53,6 @@ def of_duckdb(rows, groups):
 
     def work():
         columns = connection.execute(SQL).fetchnumpy()
-        return [float(column[0]) for column in columns.values()][1:]
+        return np.stack(list(columns.values())[1:], axis=1).tolist()
 
     return work

@@ -1,8 +1,9 @@
-"""errcomp's reader of PyTorch profiler traces, in a process of its own for its memory."""
+"""errcomp's readers of the output of tools, in a process of its own for its memory."""
 
 import polars as pl
 from memory import peak_gib
 
+from errcomp.readers.core.ingest import ingest
 from errcomp.readers.profilers import kineto
 
 PACKAGES = ("errcomp", "polars", "msgspec")
@@ -14,6 +15,15 @@ def read(path):
     def work():
         kineto.read(path)
         return peak_gib()
+
+    return work
+
+
+def content(path):
+    """Read a file of any format, and return the number of rows."""
+
+    def work():
+        return len(ingest(path).rows)
 
     return work
 

@@ -26,10 +26,10 @@ def _blocks(n, one):
 
 
 def uncertainties_covariance(n):
-    x, s = _covariance(n)
+    variables = correlated_values(*_covariance(n))
 
     def work():
-        y = sum(correlated_values(x, s))
+        y = sum(variables)
         return [y.nominal_value, y.std_dev]
 
     return work
@@ -46,12 +46,12 @@ def uncertainties_blocks(n):
 def gtc_covariance(n):
     x, s = _covariance(n)
     sd = np.sqrt(s.diagonal())
+    q = [GTC.ureal(m, d, independent=False) for m, d in zip(x, sd, strict=True)]
+    for i in range(n):
+        for j in range(i):
+            GTC.set_correlation(s[i, j] / sd[i] / sd[j], q[i], q[j])
 
     def work():
-        q = [GTC.ureal(m, d, independent=False) for m, d in zip(x, sd, strict=True)]
-        for i in range(n):
-            for j in range(i):
-                GTC.set_correlation(s[i, j] / sd[i] / sd[j], q[i], q[j])
         y = sum(q)
         return [GTC.value(y), GTC.uncertainty(y)]
 
@@ -80,11 +80,11 @@ def punpy_covariance(n):
 
 def openturns_covariance(n):
     x, s = _covariance(n)
+    total = ot.LinearFunction([0.0] * n, [0.0], ot.Matrix(np.ones((1, n)).tolist()))
+    normal = ot.RandomVector(ot.Normal(ot.Point(x), ot.CovarianceMatrix(s.tolist())))
 
     def work():
-        total = ot.LinearFunction([0.0] * n, [0.0], ot.Matrix(np.ones((1, n)).tolist()))
-        normal = ot.Normal(ot.Point(x), ot.CovarianceMatrix(s.tolist()))
-        y = ot.CompositeRandomVector(total, ot.RandomVector(normal))
+        y = ot.CompositeRandomVector(total, normal)
         taylor = ot.TaylorExpansionMoments(y)
         return [taylor.getMeanFirstOrder()[0], taylor.getCovariance()[0, 0] ** 0.5]
 

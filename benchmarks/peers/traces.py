@@ -1,6 +1,5 @@
 """PyTorch profiler traces: HolisticTraceAnalysis, its parser and its analyses."""
 
-import json
 import logging
 from pathlib import Path
 
@@ -18,16 +17,6 @@ def read(path):
 
     def work():
         parse_trace_dataframe(path, ParserConfig.get_default_cfg())
-        return peak_gib()
-
-    return work
-
-
-def load_json(path):
-    """Only parse the text, with the standard library."""
-
-    def work():
-        json.loads(Path(path).read_text(encoding="utf-8"))
         return peak_gib()
 
     return work

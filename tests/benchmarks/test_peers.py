@@ -22,6 +22,10 @@ def failing():
         raise ValueError("no such thing")
     return work
 
+def counting():
+    import os
+    return os.getpid
+
 def ending():
     raise SystemExit(3)
 """
@@ -73,12 +77,28 @@ def test_a_peer_that_fails_says_why(environments: ModuleType, task: str, reason:
 
 
 @pytest.mark.core
+def test_a_fresh_peer_has_a_process_of_its_own_for_each_run(environments: ModuleType) -> None:
+    for fresh, processes in ((False, 1), (True, 3)):
+        peer = environments.Peer("made", "counting", fresh=fresh)
+        peer.start()
+        assert len({peer.once()[1] for _ in range(3)}) == processes
+        peer.stop()
+
+
+@pytest.mark.core
+def test_a_peer_of_an_interpreter_that_is_not_here_says_so(environments: ModuleType) -> None:
+    (environments.HERE / "peers" / "made.txt").write_text("#python9.99\nnumpy==1\n")
+    with pytest.raises(environments.PeerError, match=r"there is no python9\.99 here"):
+        environments.Peer("made", "adding", a=1, b=2).start()
+
+
+@pytest.mark.core
 def test_a_peer_that_fails_is_kept_with_the_reason(
     script: Script, environments: ModuleType, capsys: pytest.CaptureFixture[str]
 ) -> None:
     question = script("asking").Question("q", "Title", "What?")
     failing = environments.Peer("made", "failing")
-    assert question.against("case", 1, "rows", lambda: 1, its_name=failing) == {}
+    assert question.against("case", 1, "rows", lambda: 1, why="", its_name=failing) == {}
     assert question.missing == [
         {"peer": "its name", "case": "case", "reason": "ValueError: no such thing"}
     ]
@@ -91,8 +111,8 @@ def test_every_peer_says_what_it_is(script: Script) -> None:
     lists = sorted(folder.glob("*.txt"))
     assert lists
     for path in lists:
-        assert path.with_suffix(".py").exists() or path.stem == "start"
-        for line in path.read_text(encoding="utf-8").splitlines():
+        assert path.with_suffix(".py").exists()
+        for line in path.read_text(encoding="utf-8").removeprefix("#python3.13\n").splitlines():
             name, _, version = line.partition("==")
             assert name.replace("-", "").isalnum(), line
             assert version[0].isdigit(), line

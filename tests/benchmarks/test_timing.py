@@ -31,12 +31,13 @@ def test_sides_run_in_turn_and_the_first_round_does_not_count(script: Script) ->
     assert seconds.tolist() == [[3.0, 4.0], [5.0, 6.0], [7.0, 8.0], [9.0, 10.0]]
 
 
-def test_a_budget_that_is_spent_leaves_three_rounds_and_the_first_one_counts(
+def test_a_budget_that_is_spent_leaves_five_rounds_and_the_first_one_counts(
     script: Script,
 ) -> None:
     ticks = itertools.count(1.0)
     seconds, _ = script("timing").in_turn([lasting(ticks)], 9, 0.0)
-    assert seconds.ravel().tolist() == [1.0, 2.0, 3.0]
+    assert seconds.ravel().tolist() == [1.0, 2.0, 3.0, 4.0, 5.0]
+    assert len(script("timing").in_turn([lasting(ticks)], 3, 0.0)[0]) == 3
 
 
 @pytest.mark.parametrize(("n", "covered"), [(5, None), (9, 0.95), (30, 0.95)])
@@ -77,19 +78,24 @@ def test_short_work_is_repeated_and_one_run_of_it_counted(script: Script) -> Non
     once = script("peer_side").repeated(lambda: next(runs), lambda: next(clock) * 0.001)
     # The clock goes on by 1 ms a look: 5 runs make the 5 ms that a timing takes at least.
     assert once() == (pytest.approx(0.001), 0)
-    assert once() == (pytest.approx(0.001 / 5), 1)
-    assert next(runs) == 6
+    assert once() == (pytest.approx(0.001 / 5), 2)
+    assert next(runs) == 7
 
 
 def test_nothing_names_the_machine_and_documents_are_json(script: Script) -> None:
     question = script("asking").Question("q", "Title", "What?")
-    question.keep("case", 10, "rows", "peer", np.array([[1.0, 2.0]] * 7), math.nan)
+    seconds = np.array([[1.0, 2.0]] * 6 + [[3.0, 2.0]])
+    question.keep("case", 10, "rows", "peer", seconds, math.nan, why="both add")
+    question.runs = 3
+    assert question.takes("alone", 10, "rows", lambda: None)["runs"] == 3
     question.keep_growth("case", "rows", {10: 1.0, 100: 10.0, 1000: 100.0})
     question.target("limit", 3.0, 2.0, "s")
     document = json.loads(json.dumps(question.document(), allow_nan=False))
     assert document["cases"][0]["ratio"] == 0.5
     assert document["cases"][0]["difference"] is None
+    assert (document["cases"][0]["ours_slowest"], document["cases"][0]["ratio_worst"]) == (3, 1.5)
+    assert document["cases"][1]["peer"] is None
     assert document["growth"][0]["fit"]["slope"] == pytest.approx(1)
     assert not document["targets"][0]["met"]
-    assert {*document["machine"]} == {"cpu", "cores", "memory_gib", "system", "load_before"}
+    assert {*document["machine"]} == {"cpu", "cores", "memory_gib", "system"}
     assert str(Path.home()) not in json.dumps(document)
