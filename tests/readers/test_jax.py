@@ -356,6 +356,14 @@ def test_events_with_several_statistics_of_a_name(tmp_path: Path) -> None:
     ]
 
 
+def test_statistics_with_the_largest_numbers(tmp_path: Path) -> None:
+    plane = Plane("/device:GPU:0")
+    plane.names["hlo_op"] = 2**64 - 1
+    plane.line("Stream #1", [("k", 0, 1, {"hlo_op": "a"}), ("k", 1, 1, {"hlo_op": "b"})])
+    rows = kernels(jax.read(written(tmp_path, space(plane))).rows)
+    assert rows["layer"].to_list() == ["a", "b"]
+
+
 @pytest.mark.parametrize("n", [32, 33])
 def test_events_with_many_statistics(n: int, tmp_path: Path, monkeypatch) -> None:
     plane = Plane("/device:GPU:0")

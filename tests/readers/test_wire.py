@@ -175,6 +175,14 @@ def test_what_only_fields_can_explain(data: bytes) -> None:
     assert at_once([b"\x08\x01", data]) is None
 
 
+@pytest.mark.parametrize("size", [2**63 - 1, 2**64 - 1, 5])
+def test_sizes_beyond_the_data_are_left_to_fields(size: int) -> None:
+    assert _wire.places(b"\x01x" + varint(size) + b"ab") is None
+    for number in (2, 3):
+        assert _wire.spans(varint(number << 3 | 2) + varint(size) + b"ab", 2) is None
+    assert at_once([b"\x12" + varint(size) + b"ab"]) is None
+
+
 def test_messages_of_many_fields_are_left_to_fields() -> None:
     assert at_once([b"\x08\x01" * 255]) == ({1: [1], 3: [7]}, [], [])
     assert at_once([b"\x08\x01" * 256]) is None

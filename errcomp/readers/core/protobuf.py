@@ -204,12 +204,14 @@ def places(data: bytes) -> tuple[Ints, Ints] | None:
     try:
         while at < end:
             size, at = _varint(data, at)
+            if size > end - at:
+                return None
             starts.append(at)
             at += size
             ends.append(at)
     except ValueError:
         return None
-    return None if at > end else (np.array(starts, np.int64), np.array(ends, np.int64))
+    return np.array(starts, np.int64), np.array(ends, np.int64)
 
 
 def spans(data: bytes, wanted: int) -> Spans | None:
@@ -240,6 +242,8 @@ def spans(data: bytes, wanted: int) -> Spans | None:
             if kind == VARINT:
                 others.append((number, kind, value))
                 continue
+            if value > end - at:
+                return None
             begin, at = at, at + value
             if number == wanted:
                 starts.append(begin)

@@ -148,7 +148,7 @@ class Plane:
 
     def keys_of(self, names: Collection[str]) -> list[int]:
         """Return the numbers of statistics with these names."""
-        return [key for key, name in self._stats.items() if name in names]
+        return [_wire.signed(key) for key, name in self._stats.items() if name in names]
 
     def event(self, data: bytes) -> Event:
         """Decode an event."""
