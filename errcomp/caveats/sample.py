@@ -21,7 +21,7 @@ from errcomp.metrics.intervals.dependence import CLUSTER_KEYS
 from errcomp.metrics.ranked import QuantileRule
 from errcomp.results import Caveat, format_number
 from errcomp.stats.significance import holm, student_ppf
-from errcomp.tables.frames import refined
+from errcomp.tables.frames import all_differ, refined
 from errcomp.tables.units import kind_of, ratios_of
 
 if TYPE_CHECKING:
@@ -175,6 +175,8 @@ def _one_way_p(logs: Moments) -> float:
 )
 def duplicated_configurations(case: Case) -> Finding | None:
     """Find rows that repeat a configuration: same keys and same prediction."""
+    if all_differ(case.predicted):
+        return None
     keys = [*case.configuration_keys, *(k for k in ("level", "reference") if k in case.pairs.keys)]
     configured = case.cells(keys)
     cell = refined(configured, np.unique(case.predicted, return_inverse=True)[1])

@@ -9,7 +9,7 @@ import pytest
 
 from errcomp.errors import InputError
 from errcomp.tables import Pairs
-from errcomp.tables.frames import column_values, is_missing, to_eager
+from errcomp.tables.frames import all_differ, column_values, is_missing, to_eager
 
 TWO = {"predicted": [1.0, 2.0], "measured": [1.0, 3.0]}
 
@@ -135,3 +135,18 @@ def test_texts_that_hardly_recur_are_read_one_by_one() -> None:
     texts = [f"run {i // 2}" for i in range(2_000)]
     frame = to_eager(pl.DataFrame({"run": texts}))
     assert column_values(frame, "run").tolist() == texts
+
+
+def test_rows_that_repeat_others_are_never_called_different() -> None:
+    one = np.array([0.5, 0.25, 0.5, 3.0])
+    assert all_differ(one, np.array([1.0, 1.0, 2.0, 1.0]))
+    assert all_differ(np.array([1.0, 1.0, 2.0, 1.0]), one)
+    assert not all_differ(one)
+    assert not all_differ(one, np.array([1.0, 1.0, 1.0, 1.0]))
+    # The same numbers the other way round are another row.
+    assert all_differ(np.array([1.0, 2.0]), np.array([2.0, 1.0]))
+    assert not all_differ(np.array([0.0, -0.0]))
+    many = np.random.default_rng(1).random((100_000, 2))
+    assert all_differ(*many.T)
+    many[-1] = many[17]
+    assert not all_differ(*many.T)

@@ -18,7 +18,7 @@ import numpy as np
 
 from errcomp.errors import InputError, describe_rows
 from errcomp.tables.columns import with_roles
-from errcomp.tables.frames import refined
+from errcomp.tables.frames import all_differ, refined
 from errcomp.tables.table import sort_key
 
 if TYPE_CHECKING:
@@ -202,6 +202,8 @@ def copies_of(
     >>> copies_of([np.array([1.0, 1.0, 2.0])], ["device"], lambda key: np.array(["A"] * 3)).tolist()
     [0, 0, 1]
     """
+    if all_differ(*values):
+        return None
     cell = reduce(refined, (np.unique(v, return_inverse=True)[1] for v in values))
     for name in names:
         if int(cell.max(initial=-1)) + 1 == len(cell):
