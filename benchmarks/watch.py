@@ -1,16 +1,16 @@
-"""Did errcomp become slower? The history of its own ratios, checked by its own gate.
+"""Did errcomp become slower? Today's code beside a reference, checked by errcomp's own gate.
 
 Run: python benchmarks/watch.py             compare with the reference; exit code 1 if slower
-     python benchmarks/watch.py --record    measure a new reference, into history.csv
+     python benchmarks/watch.py --record    make the last commit the reference, in history.csv
 
-Each case is timed together with the same work by hand (NumPy, SciPy, Polars or the standard
-library). Runs are interleaved in one process and timed in seconds of CPU, so that ratios of
-different machines are comparable and other jobs hardly matter. A series is a case; a repeat is its
-median ratio in one run of all cases, some minutes after the one before. `errcomp halflife check`
-distinguishes a shift from the scatter of these runs. The prediction of a ratio is a
-hundredth of its first value: a slower ratio has a larger error and a faster one a smaller error, so
-the gate raises alarms for slower ratios only. An alarm is measured again, and both measurements
-decide.
+The code of the reference comes from the history of Git. Today's code and the reference do each case
+in turn, each in its own process, and count seconds of CPU: neither the machine, nor versions of
+other packages, nor other jobs change the ratio much. A series is a case; a repeat is the ratio of
+the fastest runs of a case in one pair of processes, which scatters least. `history.csv` holds
+ratios of the reference to itself, so `errcomp halflife check` knows how repeats scatter. The
+prediction of a ratio is a hundredth: a slower case has a larger error and a faster one a smaller
+error, so the gate raises alarms for slower cases only. An alarm is measured again, and both
+measurements decide.
 """
 
 from __future__ import annotations
@@ -18,53 +18,117 @@ from __future__ import annotations
 import argparse
 import csv
 import datetime
-import gc
+import io
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
-import numpy as np
 import timing
 
-HISTORY = Path(__file__).parent / "history.csv"
-COLUMNS = ("version", "date", "series", "repeat", "predicted", "measured")
-#: Repeats of a reference and of today, and ratios in a repeat.
-REFERENCE, TODAY, PAIRS = 15, 2, 20
-#: Smaller shifts do not matter: other machines and versions of the peers also change ratios.
-MARGIN = "50%"
+HERE = Path(__file__).parent
+HISTORY = HERE / "history.csv"
+COLUMNS = ("version", "commit", "date", "series", "repeat", "predicted", "measured")
+#: Repeats of a reference and of today; most runs of a case in a repeat, and seconds for them.
+REFERENCE, TODAY, RUNS, BUDGET = 15, 2, 200, 3.0
+#: Smaller shifts do not matter.
+MARGIN = "5%"
 _GOAL = 0.01
-#: Waiting threads also use seconds of CPU, and more on a busy machine.
-THREADS = timing.THREADS | {"POLARS_MAX_THREADS": "1"}
+#: Waiting threads also use seconds of CPU, and more on a busy machine; a process that finds no huge
+#: pages takes three times as long as another.
+SETTINGS = timing.THREADS | {"POLARS_MAX_THREADS": "1", "NUMPY_MADVISE_HUGEPAGE": "0"}
 
 Row = dict[str, str | int | float]
 
 
-def measured(version: str, repeats: range, goals: dict[str, float]) -> list[Row]:
-    """Measure all series repeatedly; a new series gets its goal from its first ratio."""
-    return [row for repeat in repeats for row in one_repeat(version, repeat, goals)]
+class Side:
+    """A process that does the cases with the code of one folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, str(folder / "benchmarks" / "watched.py")],
+            env=os.environ | SETTINGS | {"PYTHONPATH": str(folder)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def case(self) -> str:
+        """Return the name of the next case; empty after the last."""
+        return self._read()
+
+    def seconds(self) -> tuple[float, None]:
+        """Let it do the case once."""
+        self.tell("run")
+        return float(self._read()), None
+
+    def tell(self, what: str) -> None:
+        """Send a line."""
+        assert self.process.stdin is not None
+        print(what, file=self.process.stdin, flush=True)
+
+    def stop(self) -> None:
+        """End the process."""
+        self.process.kill()
+        self.process.communicate()
+
+    def _read(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().strip()
 
 
-def one_repeat(version: str, repeat: int, goals: dict[str, float]) -> list[Row]:
-    # The timed cases need all extras of errcomp; the gate does not.
-    from watched import cases, cpu
+def ratios(folders: tuple[Path, Path]) -> dict[str, float]:
+    """Let two folders do all cases in turn; return the ratio of the fastest runs of each."""
+    sides, found = [Side(folder) for folder in folders], {}
+    try:
+        while any(names := [side.case() for side in sides]):
+            if names[0] != names[1]:
+                raise SystemExit(f"The cases differ: {names}. Record a new reference.")
+            seconds, _ = timing.in_turn([side.seconds for side in sides], RUNS, BUDGET)
+            fastest = seconds.min(axis=0)
+            found[names[0]] = round(float(fastest[0] / fastest[1]), 4)
+            print(f"{names[0]}: {found[names[0]]:.3f}", flush=True)
+            for side in sides:
+                side.tell("next")
+        if any(side.process.wait() for side in sides):
+            raise SystemExit("A case ended with an error: see above.")
+    finally:
+        for side in sides:
+            side.stop()
+    return found
 
+
+def measured(commit: str, today: Path | None, version: str, repeats: range) -> list[Row]:
+    """Measure all series several times: a folder, or the reference itself, beside the reference."""
     date = datetime.date.today().isoformat()
-    rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder:
-        for name, pair in cases(Path(folder)):
-            # Garbage collection would slow either side at random.
-            gc.disable()
-            sides = [timing.timed(work, cpu) for work in pair]
-            seconds, _ = timing.in_turn(sides, PAIRS, np.inf)
-            gc.enable()
-            ratio = float(np.median(seconds[:, 0] / seconds[:, 1]))
-            goal = goals.setdefault(name, float(f"{_GOAL * ratio:.4g}"))
-            row = (version, date, name, repeat, goal, f"{ratio:.6g}")
-            rows.append(dict(zip(COLUMNS, row, strict=True)))
-            print(f"{name}: {ratio:.3g} times the seconds by hand", flush=True)
-    return rows
+        reference = checkout(commit, Path(folder) / "reference")
+        today = today or checkout(commit, Path(folder) / "again")
+        return [
+            dict(zip(COLUMNS, (version, commit, date, name, repeat, _GOAL, ratio), strict=True))
+            for repeat in repeats
+            for name, ratio in ratios((today, reference)).items()
+        ]
+
+
+def checkout(commit: str, folder: Path) -> Path:
+    """Extract the files of a commit."""
+    packed = git("archive", commit, "errcomp", "benchmarks", "datasets", "pyproject.toml")
+    with tarfile.open(fileobj=io.BytesIO(packed)) as archive:
+        archive.extractall(folder, filter="data")
+    return folder
+
+
+def git(*arguments: str) -> bytes:
+    done = subprocess.run(["git", "-C", HERE.parent, *arguments], check=False, capture_output=True)
+    if done.returncode:
+        raise SystemExit(
+            f"git {arguments[0]}: {done.stderr.decode().strip()}\n"
+            "The reference is a commit: a shallow clone needs `git fetch --unshallow`."
+        )
+    return done.stdout
 
 
 def read(path: Path) -> list[Row]:
@@ -79,13 +143,10 @@ def write(path: Path, rows: list[Row]) -> None:
         out.writerows(rows)
 
 
-def following(rows: list[Row]) -> str:
-    """Return the next version: references are numbered."""
-    return str(1 + max((int(row["version"]) for row in rows), default=0))
-
-
-def goals_of(rows: list[Row]) -> dict[str, float]:
-    return {str(row["series"]): float(row["predicted"]) for row in rows}
+def last(rows: list[Row]) -> tuple[str, str]:
+    """Return the number and the commit of the last reference."""
+    row = max(rows, key=lambda row: int(row["version"]))
+    return str(row["version"]), str(row["commit"])
 
 
 def errcomp(*arguments: str | Path) -> int:
@@ -108,29 +169,27 @@ def check(rows: list[Row], history: Path = HISTORY) -> int:
             *("halflife", "check", before, new, "--series", "series", "--margin", MARGIN),
             *("--fail-on", "repeat"),
         )
-        print(
-            "An unchanged ratio has an error of -99 %; a ratio that is twice as slow, -99.5 %.",
-            flush=True,
-        )
+        print("A case as fast as before has an error of -99 %; twice as slow, -99.5 %.", flush=True)
         return code
 
 
 def compare() -> int:
     """Measure and check; after an alarm, measure again."""
-    known = read(HISTORY)
-    today, goals = following(known), goals_of(known)
-    rows = measured(today, range(1, 1 + TODAY), goals)
+    number, commit = last(read(HISTORY))
+    version, here = str(int(number) + 1), HERE.parent
+    rows = measured(commit, here, version, range(1, 1 + TODAY))
     if (code := check(rows)) != 1:
         return code
     print("Slower: measured again; both measurements decide.", flush=True)
-    return check(rows + measured(today, range(1 + TODAY, 1 + 2 * TODAY), goals))
+    return check(rows + measured(commit, here, version, range(1 + TODAY, 1 + 2 * TODAY)))
 
 
 def record() -> int:
-    """Add a reference to the history."""
+    """Make the last commit the reference; add how ratios of unchanged code scatter."""
     known = read(HISTORY) if HISTORY.exists() else []
-    version, goals = following(known), goals_of(known)
-    write(HISTORY, known + measured(version, range(1, 1 + REFERENCE), goals))
+    version = str(1 + int(last(known)[0])) if known else "1"
+    commit = git("rev-parse", "HEAD").decode().strip()
+    write(HISTORY, known + measured(commit, None, version, range(1, 1 + REFERENCE)))
     return 0
 
 
@@ -138,8 +197,6 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Did errcomp become slower?")
     parser.add_argument("--record", action="store_true", help="measure a new reference")
     options = parser.parse_args()
-    if any(os.environ.get(name) != value for name, value in THREADS.items()):
-        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | THREADS)
     return record() if options.record else compare()
 
 
