@@ -60,10 +60,9 @@ To repeat the benchmarks:
   time. The slope is fitted to the logarithms of all sizes. A fixed cost per call makes the slope
   smaller. Dotted lines show linear growth up to the largest size.
 
-`make watch` checks whether a change made errcomp slower. It times small cases, each beside
-hand-written code for the same work. It uses ratios of CPU times, so that results of different
-machines are comparable. `errcomp halflife check` compares the ratios with errcomp's own history
-(`benchmarks/history.csv`).
+`make watch` checks whether a change made errcomp slower. It runs small cases with today's code and
+with that of a reference commit in turn, and takes ratios of CPU times. `errcomp halflife check`
+compares them with ratios of unchanged code (`benchmarks/history.csv`).
 """
 
 

@@ -21,6 +21,7 @@ PROGRAMS = {
     "apt-get": 'echo "apt-get $*" >> calls',
     "python3.12": "",
     "python3.13": "exit 1",
+    "git": '[ "$*" = "cat-file -e abc^{commit}" ] && [ "$FAILS" != git ]',
     "pyenv": "exit 1",
     **dict.fromkeys(("chromium", "pdftotext", "java", "zsh", "fish", "kpsewhich"), ""),
 }
@@ -37,6 +38,8 @@ def ci(tmp_path: Path) -> Run:
     program(tmp_path / "tests" / "halflife" / "postgres.sh", POSTGRES)
     (tmp_path / ".ci").mkdir()
     shutil.copy(SCRIPT, tmp_path / ".ci")
+    (tmp_path / "benchmarks").mkdir()
+    (tmp_path / "benchmarks" / "history.csv").write_text("version,commit\n1,old\n2,abc\n")
 
     def call(fails: str = "") -> tuple[int, list[str], dict[str, str]]:
         path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
@@ -78,6 +81,13 @@ def test_all_parts_run_in_order_and_are_timed(ci: Run) -> None:
     assert table["make core, Python 3.13"] == "not run: there is no python3.13"
     assert list(table)[:3] == ["packages", "make test, with coverage", "make lint"]
     assert list(table)[-1] == "all"
+
+
+def test_a_clone_without_the_reference_says_that_nothing_was_compared(ci: Run) -> None:
+    code, calls, table = ci(fails="git")
+    assert code == 0
+    assert "make watch" not in calls
+    assert table["make watch"] == "not run: this clone has no commit abc"
 
 
 def test_what_fails_ends_it_and_the_times_are_printed(ci: Run) -> None:
