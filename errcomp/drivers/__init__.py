@@ -270,7 +270,8 @@ _SURVEY = (
     "second edition"
 )
 
-#: What the survey says about the drivers of NeuSight's error.
+#: The tool that the statements are about, and what the survey says about the drivers of its error.
+_SUBJECT = "neusight"
 STATEMENTS = (
     Statement(
         "batch-doubling",
@@ -475,7 +476,7 @@ def error_drivers(
     device g counts once, with Student's t over devices. The same is done for points of APE and for
     ln(predicted / measured). Tests of all contrasts form one family, corrected by Holm (primary)
     and Benjamini-Hochberg. The result also has a regression on all factors at once, if statsmodels
-    is installed, and verdicts on three published statements.
+    is installed, and for NeuSight verdicts on three published statements.
 
     Valid for the devices and models in the table and others like them. Misleads where a contrast
     has few devices (``clusters``; below three there is no interval), and where matched
@@ -534,15 +535,17 @@ def error_drivers(
     answers = (compare(table, asked, level=level, rng=rng) for asked in questions_for(table))
     contrasts = correct([answer for answer in answers if answer is not None])
     regressions, note = _regressions(table, level)
+    named = level_text(table.pairs.column("tool")[0]) if "tool" in table.pairs.keys else None
+    statements = STATEMENTS if named is not None and named.casefold() == _SUBJECT else ()
     return DriversResult(
-        tool=level_text(table.pairs.column("tool")[0]) if "tool" in table.pairs.keys else None,
+        tool=named,
         n=table.pairs.n,
         level=level,
         seed=seed,
         factors=table.factors,
         contrasts=contrasts,
         regressions=regressions,
-        statements=tuple(judge(table, s, level=level, rng=rng) for s in STATEMENTS),
+        statements=tuple(judge(table, s, level=level, rng=rng) for s in statements),
         dropped=pairs.dropped,
         caveats=(*_data_caveats(table), *_unmatched(table.factors, contrasts), *note),
         source=pairs.source,
@@ -566,7 +569,7 @@ def _table_of(pairs: Pairs, tool: str | None, factors: Sequence[str] | None) -> 
         raise InputError(
             "no key of the table can be a factor: each is the device or the model, holds numbers, "
             f"has missing values, or has only one value or more than {MAX_LEVELS}. To use keys "
-            "with numbers, name them: error_drivers(factors=[...]). Keys: "
+            "with numbers, name them in Python: error_drivers(table, factors=[...]). Keys: "
             f"{describe_names(pairs.keys)}"
         )
     return Table(pairs, outcomes_of(pairs), chosen_factors, merged_devices(pairs))

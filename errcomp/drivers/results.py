@@ -330,6 +330,7 @@ class DriversResult(Shown, Document):
     regressions : tuple of Regression
         For the absolute and the signed error; empty without the extra ``drivers``.
     statements : tuple of StatementVerdict
+        Published ones about NeuSight; none for another tool.
     dropped : tuple of Dropped
         Rows that were left out, with reasons.
     caveats : tuple of Caveat
@@ -364,7 +365,7 @@ class DriversResult(Shown, Document):
         >>> table = {"predicted": [1.1, 1.2, 1.3, 1.1], "measured": [1.0] * 4,
         ...          "device": list("AABB"), "mode": ["eager", "graph"] * 2}
         >>> ec.drivers.error_drivers(table).view().title
-        'Published statements about this error'
+        'Drivers of the error of the tool (4 pairs)'
         """
         from errcomp.drivers.view import drivers_view
 

@@ -1,4 +1,4 @@
-"""Report of the drivers of an error: statements checked, contrasts, regressions."""
+"""Report of the drivers of an error: statements about it, contrasts, regressions."""
 
 from __future__ import annotations
 
@@ -21,13 +21,19 @@ __all__ = ["contrasts", "drivers_view"]
 
 
 def drivers_view(result: DriversResult) -> Report:
-    """Return the published statements, then contrasts, then the regressions."""
+    """Return published statements about the tool, then contrasts, then the regressions."""
+    title = f"Drivers of the error of {result.tool or 'the tool'} ({result.n:,} pairs)"
+    statements = [_statements(result)] if result.statements else []
     caption = "Effect of each factor on the error, with intervals; 1 means no effect."
     draw = partial(contrasts, result)
     return Report(
-        title="Published statements about this error",
+        title=title,
         line=[count(len(result.contrasts), "contrast"), f"n={result.n:,}"],
-        tables=[_statements(result), _contrasts(result), *map(_regression, result.regressions)],
+        tables=[
+            *statements,
+            _contrasts(result, title),
+            *map(_regression, result.regressions),
+        ],
         figures=[Figure("figure", caption, draw)],
         draw=draw,
     )
@@ -42,7 +48,7 @@ def _statements(result: DriversResult) -> Table:
     return Table("Published statements about this error", columns, result.statements)
 
 
-def _contrasts(result: DriversResult) -> Table:
+def _contrasts(result: DriversResult, title: str) -> Table:
     notes = _numbered([c.note for c in result.contrasts])
     columns = [
         Column("Contrast", lambda r: r.name, key=True),
@@ -62,7 +68,6 @@ def _contrasts(result: DriversResult) -> Table:
         "p: probability of an effect this large by chance, corrected (Holm).",
         *(Note(note, number) for note, number in notes.items()),
     ]
-    title = f"Drivers of the error of {result.tool or 'the tool'} ({result.n} pairs)"
     return Table(title, columns, result.contrasts, below)
 
 

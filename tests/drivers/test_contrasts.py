@@ -434,12 +434,24 @@ def test_a_statement_of_ones_own_is_judged_by_the_same_code():
 
 
 @pytest.mark.core
-def test_every_statement_of_the_survey_is_judged_in_any_table():
-    result = error_drivers(table("variant", ("base", "fusion"), [2.0, 2.2, 1.8, 2.1]))
-    assert [s.statement.name for s in result.statements] == [s.name for s in STATEMENTS]
+@pytest.mark.parametrize("tool", ["neusight", "NeuSight"])
+def test_statements_about_a_tool_need_its_pairs(tool):
+    ratios = [2.0, 2.2, 1.8, 2.1]
+    result = error_drivers(table("variant", ("base", "fusion"), ratios, tool=tool))
     words = {s.statement.name: s.verdict for s in result.statements}
     assert words == {
         "batch-doubling": "not decidable",
         "fusion": "supported",
         "amd-training": "not decidable",
     }
+    assert [*words] == [statement.name for statement in STATEMENTS]
+    assert result.view().tables[0].title == "Published statements about this error"
+
+
+@pytest.mark.core
+@pytest.mark.parametrize("more", [{}, {"tool": "habitat"}])
+def test_the_errors_of_other_tools_are_not_compared_with_statements(more):
+    result = error_drivers(table("variant", ("base", "fusion"), [2.0, 2.2, 1.8, 2.1], **more))
+    assert result.statements == ()
+    title = f"Drivers of the error of {more.get('tool', 'the tool')} (8 pairs)"
+    assert [result.view().title, result.view().tables[0].title] == [title] * 2
