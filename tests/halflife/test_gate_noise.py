@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.gate import spent
+from errcomp.halflife.gate import monitor, spent
 from errcomp.halflife.gate.laws import SIZES, noise_law
 from errcomp.halflife.gate.monitor import Monitor
 from errcomp.halflife.gate.replay import replayed
@@ -226,3 +226,19 @@ def test_the_same_history_gives_the_same_state_whatever_comes_later():
         looks = [monitor.look(k, spent(k)).p for k in range(1, 30)]
         states.append(np.array(looks))
     assert states[0] == pytest.approx(states[1], rel=1e-9, nan_ok=True)
+
+
+@pytest.mark.parametrize("ar", [False, True])
+def test_many_series_are_averaged_over_the_scale_in_parts(monkeypatch, ar):
+    rng = np.random.default_rng(3)
+    error = 0.02 * rng.standard_normal((11, 60))
+    if ar:
+        for k in range(1, 60):
+            error[:, k] += 0.4 * error[:, k - 1]
+    error[:, 40:] += np.linspace(0.03, 0.2, 11)[:, None]
+    whole = replayed(panel_of_rows(error))
+    monkeypatch.setattr(monitor, "_AT_ONCE", 3)
+    parts = replayed(panel_of_rows(error))
+    assert len(whole.p) > 5
+    assert parts.series.tolist() == whole.series.tolist()
+    assert parts.p == pytest.approx(whole.p, rel=1e-9)

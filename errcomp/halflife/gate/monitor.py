@@ -69,6 +69,8 @@ _AGAIN = 1.1
 _CERTAIN, _FARTHEST = 1e-6, 1e4
 #: Below this the probability is averaged over the scale.
 _RARE = 0.003
+#: Series whose probabilities are averaged over the scale at once.
+_AT_ONCE = 500
 #: What is summed over the values of a series, see `Monitor._scored`.
 _SUMS = 8
 #: Looks after which a shift without repeats counts as found, for what is detectable.
@@ -334,23 +336,22 @@ class Monitor:
         confirmed = self._is_repeated[series, at]
         fewest = np.where(self.repeated[series], 1, _FEWEST_BASELINE)
         usable = (df >= FEWEST_DF) & np.isfinite(scale)
-        least, single = np.full(len(at), np.inf), np.full(len(at), np.nan)
-        largest = np.zeros(len(at))
+        # All windows at once: most of the time is that of calls, whatever the number of series.
+        first = at + 1 - np.asarray(SIZES)[:, None]
+        fits = usable & (first - start >= fewest)
+        row, of = np.nonzero(fits)
+        p, far = np.full(fits.shape, np.inf), np.zeros(fits.shape)
+        p[fits], far[fits] = self._p(series[of], at[of], first[row, of])
+        single = np.full(len(at), np.nan)
+        single[fits[0]] = self._unknown_scale(p[0], series, at, first[0], fits[0])
+        p[0, ~confirmed] = np.inf
+        least, largest = np.full(len(at), np.inf), np.zeros(len(at))
         chosen = np.ones(len(at), dtype=np.int64)
-        for size in SIZES:
-            first = at + 1 - size
-            fits = usable & (first - start >= fewest)
-            if not fits.any():
-                break
-            p, far = self._p(series, at, np.maximum(first, 0))
-            p = np.where(fits, p, np.inf)
-            if size == 1:
-                single[fits] = self._unknown_scale(p, series, at, first, fits)
-                p = np.where(confirmed, p, np.inf)
-            certain = p < _CERTAIN
-            better = np.where(certain, far > largest, (p < least) & (largest == 0))
-            largest = np.where(certain, np.maximum(far, largest), largest)
-            chosen[better], least = size, np.minimum(p, least)
+        for k, size in enumerate(SIZES[: int(row.max(initial=-1)) + 1]):
+            certain = p[k] < _CERTAIN
+            better = np.where(certain, far[k] > largest, (p[k] < least) & (largest == 0))
+            largest = np.where(certain, np.maximum(far[k], largest), largest)
+            chosen[better], least = size, np.minimum(p[k], least)
         tested = np.isfinite(least)
         p = np.full(len(at), np.nan)
         mixed = self._unknown_scale(least, series, at, at + 1 - chosen, tested)
@@ -384,6 +385,9 @@ class Monitor:
     def _mixed(self, series: Codes, at: Codes, first: Codes, more: int = 0) -> Floats:
         """Average probabilities of windows over the scale; ``more`` values like theirs follow."""
         assert self.law is not None
+        if len(series) > _AT_ONCE:  # all series of a large gate would take gigabytes
+            parts = [slice(i, i + _AT_ONCE) for i in range(0, len(series), _AT_ONCE)]
+            return np.concatenate([self._mixed(series[i], at[i], first[i], more) for i in parts])
         m, precision, mean = self._baseline(series, first)
         place = np.minimum(first[:, None] + np.arange(int((at - first).max()) + 1), at[:, None])
         inside = first[:, None] + np.arange(place.shape[1]) <= at[:, None]
@@ -400,33 +404,26 @@ class Monitor:
         )
         of_nearest = np.sqrt(1 + (inverse / w) ** 2 / precision * memory(m, self.ar))
         df = np.minimum(self.df[series] + EFFICIENCY * more, EXACT)
-        single = w == 1
-        total = np.zeros(len(series))
-        for share, weight in zip(*SHARES, strict=True):
-            # A scale that is larger by this factor, for which the estimate came out as it is.
-            factor = np.sqrt(df / 2 / special.gammaincinv(df / 2, share))[:, None]
-            with np.errstate(invalid="ignore", divide="ignore"):
-                parts = [(away - x) / (scale * factor) for x in (self._margin, -self._margin)]
-            below = inverse * mean / factor[:, 0]
-            sides = [
-                (units * np.clip(part, -self.law.clip, self.law.clip)).sum(axis=1) * grown - below
-                for part in parts
-            ]
-            p = self._p_of(w, inflation, *sides)
-            if self.ar > 0:
-                # A swing does not reach the value nearest to the baseline, and bad runs do not
-                # come in swings.
-                up, down = (
-                    np.where(inside, side, np.inf).min(axis=1) for side in (parts[0], -parts[1])
-                )
-                swing = 2 * special.ndtr(-np.maximum(np.maximum(up, down), 0) / of_nearest)
-                p = np.minimum(p, np.maximum(self._p_of(w, steady, *sides), swing))
-            if single.any():
-                p[single] = self.law.p_of_one(
-                    *((part[:, 0] - below)[single] / np.sqrt(inflation[single]) for part in parts)
-                )
-            total += weight * p
-        return total
+        # A scale that is larger by this factor, for which the estimate came out as it is.
+        shares, weights = SHARES
+        factor = np.sqrt(df / 2 / special.gammaincinv(df / 2, shares[:, None]))
+        below = inverse * mean / factor
+        margins = (self._margin, -self._margin)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            scores = [(away - x) / (scale * factor[:, :, None]) for x in margins]
+        clipped = (np.clip(score, -self.law.clip, self.law.clip) for score in scores)
+        sides = [(units * score).sum(axis=2) * grown - below for score in clipped]
+        p = self._p_of(w, inflation, *sides)
+        if self.ar > 0:
+            # A swing does not reach the value nearest to the baseline, and bad runs do not come in
+            # swings.
+            up, down = (np.where(inside, x, np.inf).min(axis=2) for x in (scores[0], -scores[1]))
+            swing = 2 * special.ndtr(-np.maximum(np.maximum(up, down), 0) / of_nearest)
+            p = np.minimum(p, np.maximum(self._p_of(w, steady, *sides), swing))
+        if (single := w == 1).any():
+            alone = (score[:, single, 0] - below[:, single] for score in scores)
+            p[:, single] = self.law.p_of_one(*(one / np.sqrt(inflation[single]) for one in alone))
+        return np.asarray(weights @ p)
 
     def _baseline(self, series: Codes, first: Codes) -> tuple[Floats, Floats, Floats]:
         """Return values, precision, and mean of the baselines of windows from first.
@@ -476,14 +473,16 @@ class Monitor:
         return p, np.abs(plain) / np.sqrt(w * inflation)
 
     def _p_of(self, w: Floats, inflation: Floats, up: Floats, down: Floats) -> Floats:
+        """Return the probability of sums of w values, shape (…, k) with w of shape (k,)."""
         assert self.law is not None
-        p = np.ones(len(w))
+        p = np.ones(up.shape)
         sizes = np.asarray(SIZES)
         size = np.maximum(np.searchsorted(sizes, w, side="right") - 1, 0)
         shrink = np.sqrt(sizes[size] / np.maximum(w, 1) / inflation)
         for k in np.unique(size).tolist():
             of = size == k
-            p[of] = self.law.p(k, up[of] * shrink[of], down[of] * shrink[of])
+            sides = (side[..., of] * shrink[of] for side in (up, down))
+            p[..., of] = self.law.p(k, *sides)
         return p
 
     def described(self, look: Look, window: Codes) -> Shifts:
