@@ -203,12 +203,25 @@ def _read(text: str) -> float:
     return float(text.lstrip("<>").replace("∞", "inf").replace("n/a", "nan"))
 
 
-def _number_interval(value: float, low: float, high: float) -> tuple[str, str]:
-    """Write bounds like the value: all three numbers with an exponent, or none of them."""
+def _number_interval(value: float, low: float, high: float) -> tuple[str, str, str]:
+    """Write a value and its bounds: all three numbers with an exponent, or none of them."""
     if _has_exponent(value):
-        return _exponent(low, 3), _exponent(high, 3)
-    texts = [_beyond(x, _LARGE_NUMBER, _SMALL_NUMBER) or format_number(x) for x in (low, high)]
-    return texts[0], texts[1]
+        return format_number(value), _exponent(low, 3), _exponent(high, 3)
+    # The nearer bound decides, so that it does not look equal to the value.
+    width = 2 * min((side for side in (value - low, high - value) if side > 0), default=0.0)
+    ends = [_beyond(x, _LARGE_NUMBER, _SMALL_NUMBER) or _as_exact(x, width) for x in (low, high)]
+    return _as_exact(value, width), ends[0], ends[1]
+
+
+def _as_exact(value: float, width: float) -> str:
+    """Write a number with as many decimals as the width of its interval has with two digits.
+
+    The number itself has at least two digits and, as without an interval, at most four.
+    """
+    if not (value and math.isfinite(value) and 0 < width < math.inf):
+        return format_number(value)
+    of_width, of_value = (1 - int(f"{x:.1e}".partition("e")[2]) for x in (width, value))
+    return f"{value:.{max(min(max(of_width, of_value), of_value + 2), 0)}f}"
 
 
 def _exponent(value: float, decimals: int) -> str:
@@ -383,11 +396,11 @@ class Estimate(Document):
             if low is None or high is None:
                 return Written(number, unit)
             return Written(number, unit, *_percent_interval(100 * value, 100 * low, 100 * high))
-        number = format_number(value)
         unit = "" if none or self.unit in _WITHOUT_UNIT else f" {self.unit}"
         if low is None or high is None:
-            return Written(number, unit)
-        return Written(number, unit, *_number_interval(value, low, high))
+            return Written(format_number(value), unit)
+        number, *ends = _number_interval(value, low, high)
+        return Written(number, unit, *ends)
 
     def to_row(self, name: str = "") -> dict[str, Any]:
         """Return the columns ``<figure>``, ``<figure>_low``, ``<figure>_high`` for a table.

@@ -28,7 +28,7 @@ def test_an_estimate_prints_as_people_write_it() -> None:
     assert str(MAPE) == "8.74 % [5.6, 12.1], n=16"
     assert str(Estimate("max_ape", 0.653, n=3)) == "65.30 %, n=3"
     assert str(Estimate("rmse", 12.3456, low=10.0, high=15.0, n=4, unit="ms")) == (
-        "12.35 ms [10, 15], n=4"
+        "12.3 ms [10.0, 15.0], n=4"
     )
     assert Estimate("gm_ratio", 1.05, unit="ratio").format() == "1.05"
 
@@ -123,18 +123,42 @@ def test_no_text_of_an_interval_contradicts_its_numbers() -> None:
             assert (written.low, written.high) == one
 
 
+@pytest.mark.core
+def test_a_number_has_the_digits_that_its_interval_supports() -> None:
+    rng = np.random.default_rng(0)
+    middle, sides = np.exp(rng.uniform(np.log(1e-3), np.log(900), 4_000)), rng.random((4_000, 2))
+    for value, (down, up) in zip(middle.tolist(), (0.9 * sides**2).tolist(), strict=True):
+        numbers = value * (1 - down), value, value * (1 + up)
+        low, _, high = numbers
+        written = Estimate("gm_ratio", value, low=low, high=high, unit="ratio").written()
+        texts = (written.low, written.number, written.high)
+        shown = [float(text) for text in texts]
+        assert shown == sorted(shown), written
+        digits = [len(text.replace(".", "").lstrip("0")) for text in texts]
+        assert all(2 <= n <= 5 for n in digits), written
+        nearer = value * min(down, up)
+        for text, number, n in zip(texts, numbers, digits, strict=True):
+            # The last digit is at most a tenth of the nearer side, unless four are not enough
+            # (for 0.00099951, three: the first two are those of 0.0010).
+            most = n >= 4 or (n == 3 and text.lstrip("0.").startswith("99"))
+            assert abs(float(text) - number) <= 0.101 * nearer or most, written
+            # It is at least a hundredth, unless there are two digits only.
+            decimals = len(text.partition(".")[2])
+            assert n <= 2 or not decimals or 10**-decimals >= 0.019 * nearer, written
+
+
 @pytest.mark.parametrize(
     ("numbers", "percent", "number"),
     [
-        ((0.0874, 0.056, 0.121), "8.74 % [5.6, 12.1]", "0.0874 [0.056, 0.121]"),
-        ((0.271, 0.013, 12.0), "27.10 % [1.3, >999]", "0.271 [0.013, 12]"),
-        ((0.0877, 0.0876, 0.12), "8.77 % [8.76, 12.00]", "0.0877 [0.0876, 0.12]"),
-        ((0.0004, 0.0003, 0.0005), "0.04 % [0.03, 0.05]", "0.0004 [0.0003, 0.0005]"),
-        ((-0.0211, -0.045, 0.0004), "-2.11 % [-4.50, 0.04]", "-0.0211 [-0.045, 0.0004]"),
-        ((9.9996, 9.9, 10.2), "1000 % [990, 1020]", "10 [9.9, 10.2]"),
-        ((8.12, 1e-9, 3e8), "812.0 % [<0.1, >99999]", "8.12 [<0.0001, >9999999]"),
+        ((0.0874, 0.056, 0.121), "8.74 % [5.6, 12.1]", "0.087 [0.056, 0.121]"),
+        ((0.271, 0.013, 12.0), "27.10 % [1.3, >999]", "0.27 [0.013, 12.00]"),
+        ((0.0877, 0.0876, 0.12), "8.77 % [8.76, 12.00]", "0.08770 [0.08760, 0.1200]"),
+        ((0.0004, 0.0003, 0.0005), "0.04 % [0.03, 0.05]", "0.00040 [0.00030, 0.00050]"),
+        ((-0.0211, -0.045, 0.0004), "-2.11 % [-4.50, 0.04]", "-0.021 [-0.045, 0.00040]"),
+        ((9.9996, 9.9, 10.2), "1000 % [990, 1020]", "10.00 [9.90, 10.20]"),
+        ((8.12, 1e-9, 3e8), "812.0 % [<0.1, >99999]", "8.1 [<0.0001, >9999999]"),
         ((2e7, 10.0, 3e8), "2.00e+09 % [1.00e+03, 3.00e+10]", "2.000e+07 [1.000e+01, 3.000e+08]"),
-        ((0.1, 0.0, math.inf), "10.00 % [0.0, ∞]", "0.1 [0, ∞]"),
+        ((0.1, 0.0, math.inf), "10.00 % [0.0, ∞]", "0.10 [0, ∞]"),
         ((math.nan, 0.0, 1.0), "n/a [0.0, 100.0]", "n/a [0, 1]"),
         ((math.inf, 0.0, math.inf), "∞ % [0.0, ∞]", "∞ [0, ∞]"),
     ],

@@ -523,7 +523,7 @@ def error_drivers(
     >>> contrast.name, contrast.n_pairs, contrast.clusters
     ('variant: fusion vs base', 4, 4)
     >>> print(contrast.effect)
-    2.085 [1.85, 2.351], n=4
+    2.09 [1.85, 2.35], n=4
     """
     check_level(level)
     check_options(seed=seed)
