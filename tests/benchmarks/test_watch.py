@@ -151,11 +151,25 @@ def side(folder: Path, seconds: dict[str, float], after: str = "") -> Path:
     return folder
 
 
-def test_the_files_of_a_commit_are_extracted(watch: Any, tmp_path: Path) -> None:
-    _, commit = watch.last(watch.read(watch.HISTORY))
+def test_the_files_of_a_commit_are_extracted(
+    watch: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a repository made here: a shallow clone has no other commit."""
+    here = tmp_path / "repository"
+    for name in ("errcomp", "benchmarks", "datasets"):
+        (here / name).mkdir(parents=True)
+        (here / name / "a.py").write_text("1")
+    (here / "pyproject.toml").touch()
+    monkeypatch.setattr(watch, "HERE", here / "benchmarks")
+    watch.git("init", "--quiet")
+    watch.git("add", "--all")
+    watch.git("-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "--quiet", "-m", "Add a")
+    commit = watch.git("rev-parse", "HEAD").decode().strip()
+    (here / "errcomp" / "a.py").write_text("2")
     folder = watch.checkout(commit, tmp_path / "reference")
-    assert (folder / "benchmarks" / "watched.py").is_file()
-    assert (folder / "errcomp" / "__init__.py").is_file()
+    files = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+    assert files == ["benchmarks/a.py", "datasets/a.py", "errcomp/a.py", "pyproject.toml"]
+    assert (folder / "errcomp" / "a.py").read_text() == "1"
 
 
 def test_a_commit_that_is_not_there_says_what_to_do(watch: Any, tmp_path: Path) -> None:
