@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import stats
+from scipy import special, stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.gate import monitor, spent
+from errcomp.halflife.gate import monitor, monitor_of, spent
 from errcomp.halflife.gate.laws import SIZES, noise_law
 from errcomp.halflife.gate.monitor import Monitor
 from errcomp.halflife.gate.replay import replayed
@@ -242,3 +242,53 @@ def test_many_series_are_averaged_over_the_scale_in_parts(monkeypatch, ar):
     assert len(whole.p) > 5
     assert parts.series.tolist() == whole.series.tolist()
     assert parts.p == pytest.approx(whole.p, rel=1e-9)
+
+
+def averaged_by_hand(gate, series, first, at):
+    """Average the probability of a window over the likely scales, one after the other."""
+    of_baseline = gate._baseline(np.array([series]), np.array([first]))
+    m, precision, mean = (float(one[0]) for one in of_baseline)
+    away = gate._x[series, first : at + 1] - gate._centre[series, at]
+    w, df = len(away), float(gate.df[series])
+    size = max(k for k, one in enumerate(SIZES) if one <= w)
+
+    def inflation(ar):
+        return float(memory(float(w), ar) + w / precision * memory(m, ar))
+
+    def p_of(total, ar):
+        part = np.array([total * np.sqrt(SIZES[size] / w / inflation(ar))])
+        return float(gate.law.p(size, part, part)[0])
+
+    total = 0.0
+    for share, weight in zip(*SHARES, strict=True):
+        factor = np.sqrt(df / 2 / special.gammaincinv(df / 2, share))
+        scores, below = away / (gate._scale[series] * factor), w * mean / factor
+        summed = np.clip(scores, -gate.law.clip, gate.law.clip).sum() - below
+        p = p_of(summed, gate.ar)
+        if gate.ar > 0:
+            nearest = max(scores.min(), (-scores).min(), 0.0)
+            error = np.sqrt(1 + float(memory(m, gate.ar)) / precision)
+            p = min(p, max(p_of(summed, 0.0), 2 * stats.norm.cdf(-nearest / error)))
+        if w == 1:
+            one = (scores - below) / np.sqrt(inflation(gate.ar))
+            p = float(gate.law.p_of_one(one, one)[0])
+        total += weight * p
+    return total
+
+
+@pytest.mark.parametrize("ar", [0.0, 0.5])
+def test_the_probability_is_averaged_over_the_scale(ar):
+    rng = np.random.default_rng(3)
+    error = 0.02 * rng.standard_normal((6, 50))
+    for k in range(1, 50):
+        error[:, k] += ar * error[:, k - 1]
+    error[:, 44:] += np.array([0.03, 0.06, -0.06, 0.1, 0.0, -0.02])[:, None]
+    gate = monitor_of(panel_of_rows(error), None, None, 0.0)
+    for version in range(50):
+        gate.look(version, 1e-3)
+    assert (gate.ar > 0) == (ar > 0)
+    for size in (1, 2, 5, 7):
+        series, at = np.arange(6), np.full(6, 49)
+        found = gate._mixed(series, at, at + 1 - size)
+        by_hand = [averaged_by_hand(gate, one, 50 - size, 49) for one in range(6)]
+        assert found == pytest.approx(by_hand, rel=1e-9)
