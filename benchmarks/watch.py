@@ -36,8 +36,8 @@ REFERENCE, TODAY, RUNS, BUDGET = 15, 2, 200, 3.0
 #: Smaller shifts do not matter.
 MARGIN = "5%"
 _GOAL = 0.01
-#: Waiting threads also use seconds of CPU, and more on a busy machine; a process that finds no huge
-#: pages takes three times as long as another.
+#: Waiting threads also use seconds of CPU, and more on a busy machine. With huge pages asked for, a
+#: process now and then took three times as long as another with the same code.
 SETTINGS = timing.THREADS | {"POLARS_MAX_THREADS": "1", "NUMPY_MADVISE_HUGEPAGE": "0"}
 
 Row = dict[str, str | int | float]

@@ -336,7 +336,7 @@ class Monitor:
         confirmed = self._is_repeated[series, at]
         fewest = np.where(self.repeated[series], 1, _FEWEST_BASELINE)
         usable = (df >= FEWEST_DF) & np.isfinite(scale)
-        # All windows at once: most of the time is that of calls, whatever the number of series.
+        # All windows at once: with few series, most of the time is that of calls.
         first = at + 1 - np.asarray(SIZES)[:, None]
         fits = usable & (first - start >= fewest)
         row, of = np.nonzero(fits)
