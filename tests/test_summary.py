@@ -37,6 +37,24 @@ def test_without_keys_there_is_one_row_and_it_is_pooled() -> None:
     assert summary.pooled.n == 60
 
 
+@pytest.mark.parametrize("like", [dict, pl.LazyFrame], ids=["memory", "engine"])
+def test_errors_of_several_tools_are_not_pooled(like: Any) -> None:
+    table = {name: list(values) for name, values in DATA.items()}
+    tools = ["x"] * 50 + ["y"] * 10
+    summary = summarize(like({**table, "tool": tools}), figures=["mape"], level=None)
+    assert (summary.pooled, summary.macro, summary.tool) == (None, None, None)
+    assert [(row.key, row.n) for row in summary.rows] == [({"tool": "x"}, 50), ({"tool": "y"}, 10)]
+    by = summarize(like({**table, "tool": tools}), by="device", figures=["mape"], level=None)
+    assert by.by == ("tool", "device")
+    assert by.pooled is None
+    chosen = summarize(
+        like({**table, "tool": tools}), by=("device", "tool"), figures=["mape"], level=None
+    )
+    assert (chosen.by, chosen.pooled, len(chosen.rows)) == (("device", "tool"), None, 3)
+    one = summarize(like({**table, "tool": ["x"] * 60}), figures=["mape"], level=None)
+    assert (one.by, one.tool, one.pooled.n) == ((), "x", 60)
+
+
 @pytest.mark.extras
 def test_every_row_is_flat_and_the_frame_is_of_the_users_kind() -> None:
     pandas = pytest.importorskip("pandas")

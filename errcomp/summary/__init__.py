@@ -271,7 +271,8 @@ def summarize(
     predicted, measured, unit, zeros, missing
         How to read the table: see `errcomp.datasets.inputs.pairs_from`.
     by : str or sequence of str
-        Keys to group by; ``()`` gives one row.
+        Keys to group by; ``()`` gives one row. If the table has several tools, its rows are grouped
+        by ``tool`` first.
     figures : str or sequence of str
         Names from `errcomp.metrics.FIGURES`.
     level : float, optional
@@ -341,9 +342,17 @@ def summarize(
         )
     names = cluster_keys(cluster, table.keys)
     given = cluster is not None
+    tools = table.tools
+    # Pooled errors of several tools describe none of them.
+    if len(tools) > 1 and "tool" not in by:
+        by = ("tool", *by)
     if isinstance(table, Pairs):
-        return _of_pairs(table, by, figures, names, ask, given=given, n_jobs=n_jobs)
-    return _of_sums(table, by, figures, names, ask, given=given)
+        found = _of_pairs(table, by, figures, names, ask, given=given, n_jobs=n_jobs)
+    else:
+        found = _of_sums(table, by, figures, names, ask, given=given)
+    if len(tools) > 1:
+        return replace(found, pooled=None, macro=None)
+    return replace(found, tool=tools[0]) if tools else found
 
 
 def _of_pairs(
@@ -433,8 +442,6 @@ def _summary(
         pairs.dropped,
         level=None if ask is None else ask.level,
         source=pairs.source,
-        # Asking an engine for its tools would read all rows again.
-        tool=pairs.tools[0] if isinstance(pairs, Pairs) and len(pairs.tools) == 1 else None,
         _like=pairs.native,
     )
 

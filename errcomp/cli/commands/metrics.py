@@ -86,8 +86,6 @@ def run(args: argparse.Namespace) -> None:
     table = load_pairs(args, single=asked)
     pairs = table.of_tool(args.tool)
     by = parse_keys(args.by)
-    if len(pairs.tools) > 1 and "tool" not in by:
-        by = ("tool", *by)  # errors of different tools are never pooled
     large = isinstance(table, PairRows)
     if large and args.jobs not in (None, 1):
         raise InputError(
@@ -106,11 +104,8 @@ def run(args: argparse.Namespace) -> None:
             seed=args.seed,
             n_jobs=args.jobs,
         )
-    if len(pairs.tools) == 1:
-        not_used = 0 if pairs is table else table.n - pairs.n
-        summary = replace(summary, tool=pairs.tools[0], not_used=not_used)
-    if len(pairs.tools) > 1:  # pooled errors of several tools describe none of them
-        summary = replace(summary, pooled=None, macro=None)
+    if pairs is not table and summary.tool is not None:
+        summary = replace(summary, not_used=table.n - pairs.n)
     emit(args, summary, summary.view(), inputs=[args.table])
 
 
