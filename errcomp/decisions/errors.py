@@ -372,18 +372,20 @@ def needed_difference(
     """
     slope = posterior.slope[:, :, 0] @ (spread / spread.sum())
     widths = np.array([_noise(posterior, rng, 0) for _ in range(_SHAPES)])
-    draws = np.array([_solve(widths[:, [i]], slope[[i]], share) for i in range(len(slope))])
+    draws = _solve(slope / widths, share)
     low, high = np.quantile(draws, [0.025, 0.975], method="inverted_cdf")
-    return _solve(widths, slope, share), float(low), float(high)
+    return float(_solve((slope / widths).reshape(-1, 1), share)[0]), float(low), float(high)
 
 
-def _solve(widths: Floats, slope: Floats, share: float) -> float:
-    """Return the least difference that is right in this share of draws, by bisection."""
-    low, high = 0.0, _LARGEST
-    if float(ndtr(high * slope / widths).mean()) < share:
-        return float("inf")
+def _solve(scores: Floats, share: float) -> Floats:
+    """Return the least difference that is right in this share of each column, by bisection.
+
+    Scores are those of a difference of one.
+    """
+    low, high = np.zeros(scores.shape[1]), np.full(scores.shape[1], _LARGEST)
+    never = ndtr(_LARGEST * scores).mean(axis=0) < share
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        below = float(ndtr(middle * slope / widths).mean()) < share
-        low, high = (middle, high) if below else (low, middle)
-    return high
+        below = ndtr(middle * scores).mean(axis=0) < share
+        low, high = np.where(below, middle, low), np.where(below, high, middle)
+    return np.where(never, np.inf, high)
