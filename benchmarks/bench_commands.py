@@ -78,7 +78,8 @@ def many_rows(question: asking.Question, folder: Path) -> None:
     )["Polars by hand"]
     question.target(f"{case}, against Polars by hand", found["ratio_worst"], 1.3, "times")
     question.target(f"memory of {case}", memory.of_process(sys.executable, *ours), 1.5, "GiB")
-    question.note("memory of Polars by hand", memory.of_process(sys.executable, *script), "GiB")
+    peer = memory.of_process(sys.executable, *script)
+    question.note("memory of Polars by hand, large CSV", peer, "GiB")
     file.unlink()
 
 

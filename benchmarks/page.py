@@ -159,8 +159,8 @@ def section(found: dict[str, Any]) -> str:
     if found["targets"]:
         parts.append(held(found["targets"]))
     if found["notes"]:
-        notes = [f"{one['what']}: {number(one['found'])} {one['unit']}" for one in found["notes"]]
-        parts.append("Also measured: " + "; ".join(notes) + ".")
+        notes = [f"* {one['what']}: {number(one['found'])} {one['unit']}" for one in found["notes"]]
+        parts.append("\n".join(["Also measured:", "", *notes]))
     if found["missing"]:
         said = [f"* {one['case']}: {one['peer']}: {one['reason']}" for one in found["missing"]]
         parts.append("\n".join(["Not compared:", "", *said]))

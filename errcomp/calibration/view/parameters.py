@@ -179,8 +179,8 @@ def posterior(
     made = np.asarray(draws, dtype=np.float64)
     if made.ndim != 2 or made.shape[1] != len(truth) or not len(made):
         raise InputError(
-            f"draws must have one row per drawn table and one column per run, shape (tables, "
-            f"{len(truth)}), got {made.shape}"
+            f"draws must have one row per simulation and one column per run, shape "
+            f"(simulations, {len(truth)}), got {made.shape}"
         )
     made = np.sort(_finite(made.ravel(), "draws").reshape(made.shape), axis=1)
     ax = _style.canvas(ax, 3.8)

@@ -120,7 +120,7 @@ def _runs(result: Predictions, title: str, unit: str, notes: Sequence[Note | str
         Column("Predicted from", lambda i: _fallback(result.fallback[i])),
         Column("Warnings", lambda i: len(result.warnings[i]), forms.number_or("–")),
     ]
-    basis = [f"Median and band in{unit or ' the given unit'}.", *notes]
+    basis = [f"Unit:{unit or ' that of the table'}. Predicted: the median.", *notes]
     return Table(title, columns, range(len(result)), basis)
 
 

@@ -136,14 +136,17 @@ def _by_chance(result: Replication) -> list[Note]:
     given = [cell for cell in tried if cell.status == "reproduced under another rule"]
     expected = sum(cell.chance or 0.0 for cell in tried)
     weak = sum((cell.chance or 0.0) > _WEAK for cell in given)
-    return [
-        Note(
-            f"In {counted(len(tried), 'cell')}, the stated rule does not give the figure and other "
-            f"rules were tried. Another rule gives {len(given)} of them; {expected:.1f} would be "
-            f"expected by chance. {weak} of the {len(given)} have a chance above "
-            f"{format_fraction(_WEAK)}, so they say little about the rule."
+    text = (
+        f"In {counted(len(tried), 'cell')}, the stated rule does not give the figure and other "
+        f"rules were tried. Another rule gives {len(given)} of them; about {expected:.1f} such "
+        "matches would be expected by chance."
+    )
+    if weak:
+        text += (
+            f" {weak} of the {len(given)} had a probability above {format_fraction(_WEAK)} to "
+            f"match by chance, so those {weak} say little about the rule."
         )
-    ]
+    return [Note(text)]
 
 
 _WEAK = 0.05

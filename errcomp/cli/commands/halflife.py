@@ -72,7 +72,7 @@ def build(parser: Parser) -> None:
     fit.add_argument(
         "--cluster",
         metavar="KEY",
-        help="key of series whose errors change together, e.g. model or system",
+        help="column that groups series whose errors change together, e.g. model or system",
     )
     _add_error(
         fit,
@@ -167,7 +167,9 @@ def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument("history", metavar="HISTORY", help=HISTORY)
     parser.add_argument("--by", metavar="KEYS", help="keys to group series by, e.g. level")
     parser.add_argument(
-        "--cluster", metavar="KEY", help="key of series whose errors change together"
+        "--cluster",
+        metavar="KEY",
+        help="column that groups series whose errors change together, e.g. model or system",
     )
     _add_error(
         parser, "largest error that the model promised (default: twice its error at calibration)"

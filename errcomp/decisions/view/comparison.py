@@ -68,8 +68,8 @@ def _answers(found: Comparison) -> list[Verdict]:
     if not choice.chosen:
         best = max(found.alternatives, key=lambda row: row.p_within)
         text = (
-            f"keeps the limit of {limit} with a probability of {100 * found.level:g} %. The most "
-            f"likely to: {best.name}, {100 * best.p_within:.0f} %."
+            f"keeps the limit of {limit} with a probability of {100 * found.level:g} %. "
+            f"{best.name} is the most likely to keep it ({100 * best.p_within:.0f} %)."
         )
         return [Verdict("No alternative", text, "bad")]
     among = f" that keep the limit of {limit}" if limit else ""

@@ -225,7 +225,8 @@ def _versions(found: Blame) -> Table:
     shown.sort(key=lambda row: found.versions.index(row.version))
     notes: list[Note | str] = [
         f"With an event: series of level {found.whole} with a step at this version, in themselves "
-        "or in a part. Largest part: the mean of its points, and in how many it clearly changed.",
+        "or in a part. Largest part: the part that contributes most to the change, its mean change "
+        "in points, and the number of series in which it clearly changed.",
     ]
     if len(rows) > len(shown):
         notes.append(f"{len(shown)} of {len(rows)} versions are shown; --json lists all.")

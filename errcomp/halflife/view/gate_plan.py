@@ -31,9 +31,10 @@ def plan_view(plan: GatePlan) -> Report:
     notes: list[Note | str] = [
         _answer(plan),
         f"Chance that the gate reports a change of {change} in one of "
-        f"{count(plan.series, 'series')}, after {plan.looks} looks. Simulated with normal noise: "
-        f"{format_fraction(plan.noise)} within a look, and {_between(plan)} from look to look, "
-        "which repeats do not average out. Noise: standard deviation of the mean of the repeats.",
+        f"{count(plan.series, 'series')}, after {plan.looks} looks (validations). Simulated with "
+        f"normally distributed noise: {format_fraction(plan.noise)} within a look, which repeats "
+        f"average out, and {_between(plan)} from look to look. Noise: standard deviation of the "
+        "mean of the repeats.",
         *(item(text) for text in plan.notes),
     ]
     title = f"Repeats that find a change of {change}"
@@ -60,7 +61,7 @@ def _change(plan: GatePlan) -> str:
 
 
 def _between(plan: GatePlan) -> str:
-    return format_fraction(plan.between) if plan.between else "none"
+    return f"{format_fraction(plan.between)}, which they do not," if plan.between else "none"
 
 
 def _verdict(plan: GatePlan) -> Verdict:

@@ -77,10 +77,8 @@ def noise_line(side: MeasuredSide) -> str:
 def _remaining(tool: WithoutNoise, *, several: bool) -> str:
     of = f" of {tool.tool}" if several and tool.tool else ""
     left = forms.estimate.write(_estimate(tool)).text
-    return (
-        f"Without this noise, about {left} of the MAPE{of} of "
-        f"{format_fraction(tool.mape)} would remain."
-    )
+    mape = format_fraction(tool.mape)
+    return f"Without this noise, the MAPE{of} would be about {left} instead of {mape}."
 
 
 def _estimate(tool: WithoutNoise) -> Estimate:

@@ -75,7 +75,7 @@ def _notes(found: ErrorBudget) -> list[str]:
         first, second = (part.cause for part in found.parts[:2])
         notes.append(
             f"Whether {first} or {second} adds more cannot be determined: in "
-            f"{100 * found.sure:.0f} % of drawn tables, {first} does."
+            f"{100 * found.sure:.0f} % of resampled tables, {first} does."
         )
     notes.append(
         "The same errors by other averages: "
