@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from errcomp.errors import GuessedWarning, InputError, warn_caller
 from errcomp.tables.columns import role_of, words_of
+from errcomp.tables.units import UNITS
 
 __all__ = ["AmbiguousColumnsError", "Guess", "guess", "possible_columns", "with_guess"]
 
@@ -35,6 +36,7 @@ _DERIVED = frozenset(
         *("speedup", "std", "stdev", "sd", "var", "cv", "ci", "low", "high", "min", "max", "rank"),
     )
 )
+_LOWER_UNITS = frozenset(unit.lower() for unit in UNITS)
 
 
 class Guess(NamedTuple):
@@ -215,7 +217,10 @@ def possible_columns(
 
 
 def _fitting(side: str, numeric: Mapping[str, bool], given: Mapping[str, str]) -> list[str]:
-    """Return the columns that fit a side best: that name, a whole name, a word in the name."""
+    """Return the columns that fit a side best.
+
+    That name, a whole name, such a name with a unit (measured_ms), a word in the name.
+    """
     if side in given:
         return [given[side]]
     usable = [
@@ -225,10 +230,15 @@ def _fitting(side: str, numeric: Mapping[str, bool], given: Mapping[str, str]) -
     ]
     exact = [name for name in usable if name == side]
     whole = [name for name in usable if "_".join(words_of(name)) in (*SIDES[side], *WHOLE[side])]
+    with_unit = [name for name in usable if _is_with_unit(side, words_of(name))]
     within = [name for name in usable if set(words_of(name)) & set(SIDES[side])]
     other = next(name for name in SIDES if name != side)
     within = [name for name in within if not set(words_of(name)) & set(SIDES[other])]
-    return exact or whole or within
+    return exact or whole or with_unit or within
+
+
+def _is_with_unit(side: str, words: Sequence[str]) -> bool:
+    return len(words) == 2 and words[0] in SIDES[side] and words[1] in _LOWER_UNITS
 
 
 def _remainders(side: str, names: Sequence[str], numeric: Mapping[str, bool]) -> list[str]:

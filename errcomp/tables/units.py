@@ -18,6 +18,7 @@ _KINDS = {
     "bandwidth": {"GB/s": 1.0, "MB/s": 1e-3, "TB/s": 1e3},
     "frequency": {"GHz": 1e9, "MHz": 1e6, "kHz": 1e3, "Hz": 1.0},
 }
+UNITS = frozenset(unit for units in _KINDS.values() for unit in units)
 _WITH_UNIT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµ][A-Za-zµ/^2]*)")
 
 

@@ -62,6 +62,24 @@ def test_names_that_say_nothing(numbers: str) -> None:
         Pairs({name: [1.0] for name in numbers.split()})
 
 
+@pytest.mark.parametrize(
+    ("numbers", "columns"),
+    [
+        (
+            "measured_ms predicted_ms measured_operator_sum_ms predicted_operator_sum_ms",
+            ("predicted_ms", "measured_ms"),
+        ),
+        ("simTime_us sim_us realKernels_us real_us", ("sim_us", "real_us")),
+        ("pred_mJ hw_mJ hw_power_w", ("pred_mJ", "hw_mJ")),
+    ],
+)
+def test_a_side_and_a_unit_say_more_than_a_side_and_other_words(
+    numbers: str, columns: tuple[str, str]
+) -> None:
+    found = guess(dict.fromkeys(numbers.split(), True)).columns
+    assert (found["predicted"], found["measured"]) == columns
+
+
 def test_texts_are_neither_side() -> None:
     found = guess({"sim": True, "hw": False, "real": True})
     assert found.columns == {"predicted": "sim", "measured": "real"}
