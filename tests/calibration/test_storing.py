@@ -65,7 +65,7 @@ def test_what_is_taken_apart_is_put_together(content: ModelContent, runs_of: Any
         (extra(estimators=["oracle"]), "unknown estimator 'oracle'"),
         (extra(typical_spread=-1.0), "typical_spread -1.0 is not a standard deviation"),
         (extra(typical_spread=None), "cannot be restored"),
-        (extra(state={}), "invalid state of the features"),
+        (extra(state={}), "settings of the features in this model are invalid"),
         (extra(estimators=["sum", "stack"], weights={}), "'device' is missing"),
         (
             extra(estimators=["sum", "stack"],

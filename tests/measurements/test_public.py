@@ -63,7 +63,8 @@ def test_submitted_results() -> None:
         DATA / "longitudinal" / "mlperf_inference" / "mlperf_inference_longitudinal.csv",
         measured="value",
     )
-    says(f"({found.n:,} results of systems that were submitted again). {found.copies.n:,} rows")
+    says(f"({found.n:,} results of systems that were submitted in more than one round). ")
+    says(f"{found.copies.n:,} rows repeat a value")
     says(f"from {found.floor.groups} systems with the same software in two rounds, is")
     says(f"in two rounds, is {100 * found.floor.mape:.1f} %")
     targets = [one for one in found.copies.sets if "benchmark" in one.differs]

@@ -284,7 +284,7 @@ def test_posterior_against_the_runs():
         (lambda: draw.overhead({"a": {"all": []}}), "draws of 'a' must be one or more finite"),
         (lambda: draw.overhead({"a": {"all": [1.0, np.inf]}}), "draws of 'a' must be one or"),
         (lambda: draw.posterior([], [[]]), "measured must be one or more finite"),
-        (lambda: draw.posterior([0.1], [0.1, 0.2]), r"shape \(tables, 1\), got \(2,\)"),
+        (lambda: draw.posterior([0.1], [0.1, 0.2]), r"shape \(simulations, 1\), got \(2,\)"),
         (lambda: draw.posterior([0.1], [[np.nan]]), "draws must be one or more finite"),
     ],
 )  # fmt: skip

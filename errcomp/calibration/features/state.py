@@ -71,10 +71,10 @@ class FeatureState:
         )
         if not fine or (center is None) != (scale is None) or (scale is not None and scale <= 0):
             raise InputError(
-                f"invalid state of the features {dict(meta)!r}: task must be one of "
-                f"{', '.join(TASKS)}, floor and floors must be seconds above 0 and at most "
-                "2e-5, start must not be negative, slow_center and slow_scale must be numbers (the "
-                "scale above 0) or both null. Fit the model again."
+                "the settings of the features in this model are invalid: fit the model again. "
+                f"Found: {dict(meta)!r}. Expected: task is one of {', '.join(TASKS)}; floor and "
+                "each of floors are times in seconds, above 0 and at most 2e-5; start is 0 or "
+                "more; slow_center and slow_scale are numbers (slow_scale above 0) or both null."
             )
         return cls(
             meta["task"],

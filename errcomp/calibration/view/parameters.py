@@ -82,7 +82,7 @@ def overhead(
                         zorder=2)  # fmt: skip
             ax.plot([middle], [y], marks[i], mfc="white", mec=_style.INK, ms=4.5, mew=1.1,
                     zorder=3)  # fmt: skip
-            told = f"{_cost(middle)} µs, {100 * _OUTER:g} % in {_text.span(*outer)}"
+            told = f"median {_cost(middle)} µs, {100 * _OUTER:g} % interval {_text.span(*outer)}"
             tell(ax, [middle], [y], [f"{_text.shorten(name)}, {_text.shorten(kind)}\n{told}"])
             if len(kinds) == 1:
                 _style.beside(ax, y, f"{_cost(middle)}  [{_text.span(*outer)}]", points=9)

@@ -211,7 +211,7 @@ def _claim(args: argparse.Namespace) -> None:
     check_targets(args, [args.pilot])
     for name in ("cluster", "tool"):
         if getattr(args, name) is not None and args.pilot is None:
-            raise InputError(f"--{name} is about the pilot: add --pilot")
+            raise InputError(f"--{name} applies only to a pilot: add --pilot TABLE")
     expected = None
     if args.expected is not None:
         try:

@@ -72,10 +72,11 @@ def _answers(found: Comparison) -> list[Verdict]:
             f"{best.name} is the most likely to keep it ({100 * best.p_within:.0f} %)."
         )
         return [Verdict("No alternative", text, "bad")]
-    among = f" that keep the limit of {limit}" if limit else ""
+    among = f" (of those that keep the limit of {limit} with at least {100 * found.level:g} %)"
     text = (
-        f"is the best of {choice.n if not limit else 'those'}{among} with a probability of "
-        f"{100 * choice.p_best:.0f} %; expected regret {format_fraction(choice.expected_regret)}."
+        f"is the best{'' if limit else f' of {choice.n}'} with a probability of "
+        f"{100 * choice.p_best:.0f} %{among if limit else ''}; expected regret "
+        f"{format_fraction(choice.expected_regret)}."
     )
     sure: Tone = "good" if choice.p_best >= found.level else "doubt"
     return [Verdict(choice.chosen, text, sure)]

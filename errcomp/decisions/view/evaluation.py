@@ -200,7 +200,7 @@ def _summary(found: Decisions, title: str) -> Table:
         _needed(found),
         f"{count(found.n, 'comparison')} of two alternatives and {count(found.choices, 'choice')} "
         f"of {named(found.between)}; equal: {listed(found.within)}.",
-        f"Called: at least {100 * found.level:g} % sure. 95 % sure: "
+        f"Called: comparisons that are at least {100 * found.level:g} % sure. 95 % sure: "
         f"{count(found.sure, 'comparison')}. Probabilities are {_source(found)}.",
         "Regret: measured time of the chosen alternative over that of the best, minus 1.",
         *per_item(found),

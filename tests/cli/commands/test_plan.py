@@ -14,8 +14,14 @@ import pytest
         (("claim", "--error", "5"), "'5' is 500 %: write '5%'"),
         (("claim", "--error", "5%", "--expected", "3"), "'3' is 300 %: write '3%'"),
         (("claim", "--error", "5%", "--expected", "x"), "--expected: 'x' is not a fraction"),
-        (("claim", "--error", "5%", "--cluster", "model"), "--cluster is about the pilot"),
-        (("claim", "--error", "5%", "--tool", "x"), "--tool is about the pilot"),
+        (
+            ("claim", "--error", "5%", "--cluster", "model"),
+            "--cluster applies only to a pilot",
+        ),
+        (
+            ("claim", "--error", "5%", "--tool", "x"),
+            "--tool applies only to a pilot",
+        ),
         (("claim", "--error", "5%", "--power", "40%"), "power must be between 0.5 and 1"),
         (("runs", "--model", "no.errcomp", "--candidates", "ort-cpu"), "no.errcomp"),
         (("runs", "--model", "a", "--candidates", "b", "-k", "0"), "'0' is not a count"),
