@@ -221,3 +221,14 @@ def check_levels(levels: Sequence[float]) -> tuple[float, ...]:
                 "A 90 % band has the level 0.9."
             )
     return tuple(sorted({float(level) for level in given}))
+
+
+def first_level(levels: Sequence[float]) -> float:
+    """Return the level whose band stands first in reports: 0.9, or else the highest.
+
+    Examples
+    --------
+    >>> first_level((0.5, 0.9, 0.95)), first_level((0.5, 0.8))
+    (0.9, 0.8)
+    """
+    return 0.9 if 0.9 in levels else max(levels, default=0.9)

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from errcomp.errors import InputError, NotDefinedError, describe_names
+from errcomp.propagation.terms import first_level
 from errcomp.propagation.view.errors import budget, growth
 from errcomp.report.drawing import style as _style
 from errcomp.report.drawing import words as _text
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
 __all__ = ["bands", "budget", "calibration", "growth", "pit", "save"]
 
 
-#: The band that is also written beside its bar, if it was computed.
-_PRINTED = 0.9
 _THICKEST, _THINNEST = 0.66, 0.30
 #: Bounds may lengthen the axis to either side by this many times the range of the rest.
 _MOST_FOR_BOUNDS = 2.0
@@ -92,7 +91,7 @@ def bands(propagation: Propagation, run: str | None = None, ax: Axes | None = No
     levels = sorted({band.level for outcome in outcomes for band in outcome.bands})
     for y, outcome in enumerate(outcomes):
         _row(ax, y, outcome, levels)
-        _beside(ax, y, outcome, _printed(levels))
+        _beside(ax, y, outcome, first_level(levels))
         _tell(ax, y, outcome)
     _style.names_on_y(
         ax,
@@ -101,7 +100,7 @@ def bands(propagation: Propagation, run: str | None = None, ax: Axes | None = No
     )
     if levels:
         _style.beside(
-            ax, -0.75, f"{_percent(_printed(levels))} band", points=9, colour=_style.MUTED
+            ax, -0.75, f"{_percent(first_level(levels))} band", points=9, colour=_style.MUTED
         )
     unit = f" {propagation.unit}" if propagation.unit else ""
     room = _keys(ax, outcomes, levels, unit)
@@ -129,10 +128,6 @@ def _quantity(outcomes: Sequence[Outcome]) -> str:
 
 def _is_bounds(outcome: Outcome) -> bool:
     return outcome.median is None
-
-
-def _printed(levels: Sequence[float]) -> float:
-    return _PRINTED if _PRINTED in levels else max(levels, default=_PRINTED)
 
 
 def _percent(level: float) -> str:

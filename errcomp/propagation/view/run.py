@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from errcomp.propagation.errors.residuals import LEVELS, NOT_MODELLED
+from errcomp.propagation.terms import first_level
 from errcomp.report import forms
 from errcomp.report.drawing.words import count
 from errcomp.report.model import (
@@ -27,12 +28,13 @@ from errcomp.results import format_fraction, format_number
 from errcomp.tables.units import kind_of
 
 if TYPE_CHECKING:
-    from errcomp.propagation import ErrorModel, Outcome, Propagation
+    from errcomp.propagation import Band, ErrorModel, Outcome, Propagation
     from errcomp.results import Caveat
 
 __all__ = ["advice_of", "flat_outcomes", "propagation_view"]
 
-_SHOWN = 0.9
+#: Levels of the table of one run; the first ones that were computed, if none of these was.
+_SHOWN = (0.5, 0.9, 0.95)
 _TOP = 8
 _NAMED = 2
 _FLAT = (
@@ -117,16 +119,16 @@ def _line(result: Propagation) -> list[str]:
     if len(result.runs) != 1:
         return [", ".join(result.assumptions), f"n={len(result.runs):,} runs"]
     outcome, unit = result.of(), f" {result.unit}" if result.unit else ""
-    band = outcome.band(_SHOWN)
+    band = _first(outcome)
     low, high = format_number(band.low), format_number(band.high)
-    return [f"{outcome.assumption}: {100 * _SHOWN:g} % band {low} … {high}{unit}", "n=1 run"]
+    return [f"{outcome.assumption}: {100 * band.level:g} % band {low} … {high}{unit}", "n=1 run"]
 
 
 def _of_run(outcome: Outcome, unit: str | None) -> Verdict:
-    band = outcome.band(_SHOWN)
+    band = _first(outcome)
     times = f"{format_number(band.low)} … {format_number(band.high)}{f' {unit}' if unit else ''}"
     text = (
-        f'— {outcome.run}, with probability {100 * _SHOWN:g} % under "{outcome.assumption}"; '
+        f'— {outcome.run}, with probability {100 * band.level:g} % under "{outcome.assumption}"; '
         f"predicted {format_number(outcome.prediction)}"
     )
     tone: Tone = "plain"
@@ -173,12 +175,13 @@ def _tables(result: Propagation) -> list[Table]:
 
 def _run(result: Propagation, title: str) -> Table:
     unit = f" {result.unit}" if result.unit else ""
+    levels = [band.level for band in result.of().bands]
     columns = [
         Column("Assumption", lambda outcome: outcome.assumption, key=True),
         Column("Mean", lambda outcome: outcome.mean, forms.number),
         Column("sd", lambda outcome: outcome.relative_sd, forms.percent),
         Column("Growth", lambda outcome: outcome.growth, forms.significant(2)),
-        *(_band_column(level) for level in (0.5, 0.9, 0.95)),
+        *map(_band_column, [level for level in _SHOWN if level in levels] or levels[:3]),
     ]
     if any(outcome.effective_number is not None for outcome in result.outcomes):
         number = forms.significant(2)
@@ -367,13 +370,14 @@ def _critical(outcome: Outcome) -> Table:
 
 def _runs(result: Propagation, title: str) -> Table:
     first, *others = result.assumptions
+    level = f"{100 * _first(result.of()).level:g} %"
     of_run: dict[str, dict[str, Outcome]] = {}
     for outcome in result.outcomes:
         of_run.setdefault(outcome.run, {})[outcome.assumption] = outcome
 
     def around(name: str) -> Column:
         def ends(row: Mapping[str, Outcome]) -> tuple[float, float]:
-            band, centre = row[name].band(_SHOWN), row[first].median or row[first].prediction
+            band, centre = _first(row[name]), row[first].median or row[first].prediction
             return band.low / centre - 1, band.high / centre - 1
 
         return Column(name.capitalize(), ends, _AROUND)
@@ -382,7 +386,7 @@ def _runs(result: Propagation, title: str) -> Table:
         Column("Run", lambda row: row[first].run, key=True),
         Column("Predicted", lambda row: row[first].prediction, forms.number),
         Column("Median", lambda row: row[first].median, forms.number),
-        Column("90 % band", lambda row: _ends(row[first]), forms.band),
+        Column(f"{level} band", lambda row: _ends(row[first]), forms.band),
         *(around(name) for name in others),
     ]
     if any(outcome.measured for outcome in result.outcomes):
@@ -390,15 +394,20 @@ def _runs(result: Propagation, title: str) -> Table:
     unit = f" in {result.unit}" if result.unit else ""
     noun = "Energies" if kind_of(result.unit or "") == "energy" else "Times"
     notes: list[Note | str] = [
-        f'{noun}{unit}. Median and band under "{first}". Other columns: 90 % bands under other '
+        f'{noun}{unit}. Median and band under "{first}". Other columns: {level} bands under other '
         "assumptions, relative to that median.",
         *_caveats(result),
     ]
     return Table(title, columns, [*of_run.values()], notes)
 
 
-def _ends(outcome: Outcome, level: float = _SHOWN) -> tuple[float, float]:
-    band = outcome.band(level)
+def _first(outcome: Outcome) -> Band:
+    """Return the band that is shown where there is room for one."""
+    return outcome.band(first_level([band.level for band in outcome.bands]))
+
+
+def _ends(outcome: Outcome, level: float | None = None) -> tuple[float, float]:
+    band = _first(outcome) if level is None else outcome.band(level)
     return band.low, band.high
 
 

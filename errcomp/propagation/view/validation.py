@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
+from errcomp.propagation.terms import first_level
 from errcomp.propagation.view.run import advice_of
 from errcomp.report import forms
 from errcomp.report.drawing.words import count
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 __all__ = ["validation_view"]
 
-_SHOWN = 0.9
 _NAMED = 2
 
 
@@ -58,7 +58,8 @@ def validation_view(result: Validation) -> Report:
             for i, name in enumerate(result.pit, 1)
         ),
     ]
-    shown = [row for row in result.rows if row.level == _SHOWN] or list(result.rows)
+    level = first_level([row.level for row in result.rows])
+    shown = [row for row in result.rows if row.level == level]
     return Report(
         title=f"Do the bands hold? {result.source or 'The given table'}",
         line=_line(result),
@@ -82,7 +83,8 @@ def validation_view(result: Validation) -> Report:
 
 
 def _line(result: Validation) -> list[str]:
-    row = next((row for row in result.rows if row.level == _SHOWN), result.rows[0])
+    level = first_level([row.level for row in result.rows])
+    row = next(row for row in result.rows if row.level == level)
     holds = f"{100 * row.level:g} % band contains {100 * row.coverage:.0f} %"
     return [f"{row.assumption}: {holds}", f"n={row.n:,}"]
 
@@ -103,6 +105,8 @@ def _table(result: Validation) -> Table:
     """Show coverage and width per assumption."""
     assumptions = list(dict.fromkeys(row.assumption for row in result.rows))
     levels = list(dict.fromkeys(row.level for row in result.rows))
+    first = first_level(levels)
+    of = f"{100 * first:g} %"
 
     def coverage(level: float) -> Column:
         def values(name: str) -> tuple[float, float, float]:
@@ -114,15 +118,15 @@ def _table(result: Validation) -> Table:
     columns = [
         Column("Assumption", lambda name: name, key=True),
         *(coverage(level) for level in levels),
-        Column("Width (90 %)", lambda name: result.row(name, _SHOWN).mean_width, forms.percent),
-        Column("Score (90 %)", lambda name: result.row(name, _SHOWN).interval_score, forms.percent),
+        Column(f"Width ({of})", lambda name: result.row(name, first).mean_width, forms.percent),
+        Column(f"Score ({of})", lambda name: result.row(name, first).interval_score, forms.percent),
     ]
-    first = result.rows[0]
+    row = result.rows[0]
     how = f"each {result.left_out} held out" if result.left_out else "errors from another table"
     notes: list[Note | str] = [
-        f"Per cent of {count(first.n, 'total')} ({result.total}) inside the band, with 95 % "
+        f"Per cent of {count(row.n, 'total')} ({result.total}) inside the band, with 95 % "
         f"intervals that treat totals of one {result.cluster} as correlated "
-        f"({count(first.n_clusters, result.cluster)}).",
+        f"({count(row.n_clusters, result.cluster)}).",
         *_without_total(result),
         "Width: width of the band / prediction. Score: interval score / prediction; lower is "
         "better.",
