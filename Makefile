@@ -102,7 +102,7 @@ lowest:
 	$(SETTINGS) $(LOWEST)/bin/python -m pytest -p no:cacheprovider -q -n 2 --dist worksteal \
 	    --without-extras -W ignore::DeprecationWarning -k "not ($(LOWEST_LACKS))" \
 	    -m "not slow and not distributed and not mpl_image_compare" \
-	    $(LOWEST_TESTS) --ignore=tests/halflife/test_stored.py \
+	    $(LOWEST_TESTS) --ignore=tests/halflife/test_stored.py --ignore=tests/drivers/test_stored.py \
 	    --ignore=tests/tables/engine/test_hostile.py
 
 # Damaged files in all readers and containers, for so long: no crash, no hang, no value that changes

@@ -127,7 +127,7 @@ def _sums(found: np.ndarray) -> dict[str, Any]:
     some = flat[:: -(-flat.size // _MOST)].tolist()
     if flat.dtype.kind not in "biufc":
         return {
-            "shape": found.shape,
+            "shape": list(found.shape),
             "some": _plain(some),
             "sum": zlib.crc32(str(flat.tolist()).encode()),
         }
