@@ -75,6 +75,15 @@ def test_markdown_with_several_tools(tmp_path: Path) -> None:
     assert found.places[0] == "Ours [3], V100, MAPE (%)"
 
 
+def test_marks_within_a_cell_are_no_end_of_it(tmp_path: Path) -> None:
+    page = """<table><caption>MAPE of <b>ours</b></caption><tr><th>GPU</th><th>MAPE</th></tr>
+<tr><td><a href="x">H100</a> PCIe</td><td><b>2.3</b> %</td></tr></table>"""
+    (grid,) = tables_in(_file(tmp_path, "t.html", page))
+    assert grid.caption == "MAPE of ours"
+    found = extract(_file(tmp_path, "t.html", page), tool="ours", source="Paper")
+    assert _shown(found) == [("2.3 %", "MAPE", "mean", {"device": "H100 PCIe"}, None, None)]
+
+
 def test_latex_with_spans_and_marks(tmp_path: Path) -> None:
     path = _file(tmp_path, "t.tex", LATEX)
     found = extract(path, tool="mine", source="Paper, Table 2", columns="device")

@@ -26,6 +26,15 @@ RIGHT = [
 GROUP = [0, 0, 0, 1, 1, 1, 1, 1, *[2] * 8, *[3] * 12, 4, 4, *[5] * 6, 4, 4]
 
 
+def test_the_posterior_is_that_of_the_finest_grid_and_the_one_before():
+    times = _pooling._times(
+        np.array(LEFT, float), np.array(RIGHT), np.array(GROUP), 6, "log-normal"
+    )
+    found = [(one.center, one.log_tau, one.log_sigma) for one in _pooling.posterior(times)]
+    sizes = [tuple(len(values) for values, _ in axes) for axes in found]
+    assert sizes == [(21, 41, 25), (17, 31, 21)]
+
+
 def expiry(left=LEFT, right=RIGHT, noise=0.0, months=False):
     """Series that stay just as long as they were seen."""
     rows, times = [], []

@@ -62,6 +62,12 @@ def write(tmp_path: Path, *messages: bytes) -> Path:
     return path
 
 
+def test_a_value_is_taken_of_wanted_attributes_only() -> None:
+    content = text(1, "other") + number(5, 7)
+    assert chakra._attribute(content, frozenset(("tensor",))) == ("other", None)
+    assert chakra._attribute(content, frozenset(("other",))) == ("other", 7)
+
+
 def test_nodes_as_rows() -> None:
     found = read(TRACES / "good")
     columns = ("level", "node", "kernel", "kernel_class", "measured", "host", "stream")

@@ -49,6 +49,11 @@ def test_what_offsets_errors_runs_back_hatched_in_another_colour(outcome, budget
     assert below.get_xlim()[0] < -50
 
 
+def test_a_small_share_adds_to_the_error(outcome, budget_of):
+    ax = budget(outcome(by_class=budget_of([0.996, 0.004])))
+    assert [patch.get_hatch() for patch in ax.containers[0]] == [None, None]
+
+
 def test_others_are_taken_together(outcome, budget_of):
     parts = [0.4, 0.3, 0.2, 0.15, 0.1, -0.15]
     ax = budget(outcome(by_class=budget_of(parts)), top=3)

@@ -96,6 +96,16 @@ def test_plain_json_refuses_what_would_be_lost(value):
         plain_json([value], "meta")
 
 
+@pytest.mark.parametrize("wrap", [lambda inner: [inner], lambda inner: {"a": inner}])
+def test_plain_json_is_32_levels_deep(wrap):
+    deep = 1
+    for _ in range(32):
+        deep = wrap(deep)
+    assert plain_json(deep, "meta") == deep
+    with pytest.raises(InputError, match="nested more than 32 levels deep"):
+        plain_json(wrap(deep), "meta")
+
+
 def test_plain_json_refuses_what_contains_itself():
     loop: list[object] = []
     loop.append(loop)

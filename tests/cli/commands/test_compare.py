@@ -41,6 +41,14 @@ def test_rows_of_a_file_without_measurements_are_the_choices(
     assert printed.startswith("Best device")
 
 
+def test_conditions_can_be_named(run: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "choices.csv"
+    choices(1, devices=3, conditions=6, present=1.0).write_csv(path)
+    argv = ("compare", path, "--between", "device", "--json")
+    assert run(*argv).json["within"] == ["model", "batch"]
+    assert run(*argv, "--within", "batch").json["within"] == ["batch"]
+
+
 def test_batches_are_compared_by_item(run: Callable[..., Any]) -> None:
     argv = ("compare", "neusight", "--between", "batch", "--evaluate")
     assert "For the time of one item: --per batch." in run(*argv).out

@@ -222,6 +222,18 @@ def test_a_document_may_come_through_a_named_pipe(
 
 
 @pytest.mark.core
+def test_a_table_in_a_named_pipe_is_refused(run: Run, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"predicted,measured\n1,2\n",))
+    writer.start()
+    ran = run("report", pipe, "-o", tmp_path / "x.html")
+    writer.join(10)
+    assert ran.code == 2
+    assert ran.err.endswith("can be read from a pipe. Give a table as a file.\n")
+
+
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("argv", "data", "message"),
     [

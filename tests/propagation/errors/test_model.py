@@ -118,6 +118,12 @@ def test_the_floor_is_asked_only_where_something_is_known_of_what_is_below():
     assert known.terms(small, INDEPENDENT).classes.tolist() == ["gemm", NOT_MODELLED]
 
 
+def test_a_model_has_no_floor_unless_one_is_given():
+    model = ErrorModel(BOTH)
+    assert (model.floor, model.size_exponent, model.n_runs) == (0.0, 0.0, 0)
+    assert NOT_MODELLED not in model.terms(table(), INDEPENDENT).classes
+
+
 def test_absolute_errors_have_no_floor():
     terms = ErrorModel(BOTH, kind="absolute").terms(table(predicted=[4.0, 0.0]), INDEPENDENT)
     assert terms.classes.tolist() == ["gemm", "soft"]
