@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 from typing import Any
 
@@ -247,3 +248,23 @@ def test_metrics_with_one_reason_are_named_in_their_order() -> None:
             "be more than 12 times the metric",
             "WAPE, MAPE, GMAPE: no interval from 2 pairs: at least 4 are needed",
         ]
+
+
+@pytest.mark.extras
+def test_whole_summaries(seen: Any, stored: Any) -> None:
+    pytest.importorskip("matplotlib")
+    tools = {**DATA, "tool": ["x"] * 30 + ["y"] * 30}
+    made = {
+        "all pairs": summarize(DATA),
+        "by device": summarize(Pairs(DATA, unit="ms"), by="device", level=0.9),
+        "by two keys": summarize(DATA, by=["device", "model"], figures=["mape", "mae", "pearson"]),
+        "without intervals": summarize(DATA, by="device", level=None),
+        "two tools": summarize(tools, by="device", cluster="none"),
+        "resampled": summarize(DATA, figures="mape", method="bca", resamples=999, seed=3),
+        "in an engine": summarize(pl.DataFrame(DATA).lazy(), by="device"),
+    }
+    whole = {
+        name: {"document": json.loads(found.to_json()), "rows": found.to_frame(), **seen(found)}
+        for name, found in made.items()
+    }
+    stored("summary/summaries", whole)
