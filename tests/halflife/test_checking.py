@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from errcomp.errors import InputError
@@ -38,6 +39,11 @@ def test_a_version_like_those_before_passes() -> None:
     check = check_validation(HISTORY, History(rows(10, 11), unit="ms"), by="kernel_class")
     assert check.result.outcome == "pass"
     assert check.recalibration is None
+
+
+def test_both_tables_may_be_of_any_kind() -> None:
+    found = check_validation(rows(0, 10), pl.DataFrame(rows(10, 11, slow=1.3, runs=4)))
+    assert found.result.outcome == "regression"
 
 
 def test_who_moved_is_named() -> None:

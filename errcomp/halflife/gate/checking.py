@@ -275,7 +275,7 @@ class ValidationCheck(Shown, Document):
 
 
 def check_validation(
-    history: History,
+    history: History | Any,
     new: History | Any,
     *,
     by: str | Sequence[str] = (),
@@ -292,9 +292,8 @@ def check_validation(
 
     Parameters
     ----------
-    history : History
-    new : History or dataframe
-        Validations of a version that the history does not have. If it has several such versions,
+    history, new : History or dataframe
+        The new one has a version that the history does not have. If it has several such versions,
         the last is checked and the others count as history.
     by : str or sequence of str
         Keys to report series by, e.g. ``kernel_class``. Each series alone otherwise.
@@ -331,6 +330,8 @@ def check_validation(
     >>> again.outcome, again.repeats_needed.tolist()
     ('repeat', [2])
     """
+    if not isinstance(history, History):
+        history = History(history)
     # Where the stack is part of a version, so it is of the new one.
     stack = any(name.startswith(STACK) for name in history.order_columns)
     order_by = history.order_columns if stack else None
