@@ -36,7 +36,7 @@ _DERIVED = frozenset(
         *("speedup", "std", "stdev", "sd", "var", "cv", "ci", "low", "high", "min", "max", "rank"),
     )
 )
-_LOWER_UNITS = frozenset(unit.lower() for unit in UNITS)
+_LOWER_UNITS = frozenset(("cycles", *(unit.lower() for unit in UNITS)))
 
 
 class Guess(NamedTuple):

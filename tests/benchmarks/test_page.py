@@ -116,7 +116,7 @@ def test_what_was_measured_is_said(page: Any, tmp_path: Path) -> None:
         "![Graphs: seconds by size](benchmarks/dag.svg)",
         "* small, by number of nodes: 100 µs for 10; 1 s for 100.",
         "| memory | 3 GiB | 2 GiB | **no** |",
-        "speed: 1 GB/s.",
+        "* speed: 1 GB/s",
         "* small: Gone: does not install",
         "Made Up 3000, 2 cores, 24 GiB, Linux, other processes used 0.1 cores before the run; "
         "errcomp 1.0. Small cases",

@@ -290,7 +290,7 @@ def test_the_state_survives_json() -> None:
 )
 def test_a_state_that_cannot_be_is_refused(changed: dict[str, object]) -> None:
     meta = {**FeatureState("composition", 7e-6, -0.1, 0.2).to_meta(), **changed}
-    with pytest.raises(InputError, match="invalid state"):
+    with pytest.raises(InputError, match="settings of the features in this model are invalid"):
         FeatureState.from_meta(meta)
 
 

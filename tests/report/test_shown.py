@@ -123,7 +123,9 @@ def test_pictures_need_matplotlib(
 def test_a_result_without_a_picture(tmp_path: Path) -> None:
     from errcomp.report.model import Report
 
-    with pytest.raises(InputError, match=r"x.svg: Datasets has no picture. Use one of: .html"):
+    with pytest.raises(
+        InputError, match=r"x.svg: this result \(Datasets\) has no picture. Use one of: .html"
+    ):
         writing.write_result(tmp_path / "x.svg", {}, Report("Datasets"))
 
 

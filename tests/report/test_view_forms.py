@@ -201,15 +201,16 @@ def test_what_leads_to_a_run_has_signs_between_the_ends() -> None:
 
 def test_bands_around_the_first_median_are_changes_of_it() -> None:
     def outcome(name: str, low: float, high: float, median: float | None) -> SimpleNamespace:
-        band = SimpleNamespace(low=low, high=high)
+        band = SimpleNamespace(level=0.9, low=low, high=high)
         return SimpleNamespace(
             run="r", assumption=name, prediction=50.0, median=median, measured=None, caveats=(),
-            band=lambda level: band,
+            bands=(band,), band=lambda level: band,
         )  # fmt: skip
 
     for median, shown in ((100.0, ("-20/+10 %", -0.2)), (None, ("+60/+120 %", 0.6))):
         outcomes = [outcome("a", 90.0, 120.0, median), outcome("b", 80.0, 110.0, 95.0)]
         found = SimpleNamespace(assumptions=("a", "b"), outcomes=outcomes, unit=None, caveats=())
+        found.of = lambda first=outcomes[0]: first
         (cells,) = texts_and_values(run._runs(found, "T"))  # type: ignore[arg-type]
         assert cells[2] == ("90 … 120", 90.0)
         assert cells[3] == (shown[0], pytest.approx(shown[1]))

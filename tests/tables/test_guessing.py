@@ -95,6 +95,7 @@ def test_texts_are_neither_side() -> None:
     [
         ("sim_us sim_mj hw_us hw_mj", [("sim_us", "hw_us"), ("sim_mj", "hw_mj")]),
         ("pred_a pred_b real", [("pred_a", "real"), ("pred_b", "real")]),
+        ("sim_cycles sim_ms hw_cycles hw_ms", [("sim_cycles", "hw_cycles"), ("sim_ms", "hw_ms")]),
         ("pred meas actual", [("pred", "meas"), ("pred", "actual")]),
     ],
 )
