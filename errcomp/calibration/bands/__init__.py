@@ -399,7 +399,7 @@ def _by_pooling(scores: Floats, group: NDArray[np.int64], level: float) -> Level
         beyond=quantile.beyond,
         guarantee=(
             f"none; in simulations the band contains, on average, about {_percent(level)} of the "
-            f"runs of new groups drawn like these {groups} groups"
+            f"runs of new groups like these {groups} groups"
         ),
     )
 

@@ -59,8 +59,8 @@ def in_words(text: str, group: str) -> str:
 
     Examples
     --------
-    >>> in_words("runs of new groups drawn like these 4", "model")
-    'runs of new models drawn like these 4'
+    >>> in_words("runs of new groups like these 4", "model")
+    'runs of new models like these 4'
     """
     return text.replace("group", group)
 
