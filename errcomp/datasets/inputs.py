@@ -117,19 +117,15 @@ def pairs_in_memory(
     >>> pairs_in_memory(pl.LazyFrame({"predicted": [11.0], "measured": [10.0]})).n
     1
     """
-    from errcomp.tables.backends import Content
+    from errcomp.tables import backends
 
-    if not isinstance(table, str | os.PathLike | Backend | Content):
+    if not isinstance(table, str | os.PathLike | Backend | backends.Content):
         columns = _named(predicted, measured)
         return Pairs(table, columns=columns, unit=unit, zeros=zeros, missing=missing)
     pairs = pairs_from(
         table, predicted=predicted, measured=measured, unit=unit, zeros=zeros, missing=missing
     )
-    if not isinstance(pairs, Pairs):
-        raise InputError(
-            f"this needs every pair in memory, got {type(pairs).__name__}. Collect the rows first."
-        )
-    return pairs
+    return backends.pairs_in_memory(pairs)
 
 
 def _named(predicted: str | None, measured: str | None) -> dict[str, str]:

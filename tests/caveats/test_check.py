@@ -8,13 +8,16 @@ import re
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
 from errcomp.caveats import CHECKS, check, check_table, explain
 from errcomp.errors import InputError
 from errcomp.tables import Pairs
+from errcomp.tables.engine.pairs import PairRows
 
 CODES = {one.code for one in CHECKS}
 
@@ -35,6 +38,13 @@ def messy(n: int = 60, seed: int = 3) -> Pairs:
         },
         unit="ms",
     )
+
+
+@pytest.mark.parametrize("look", [check, check_table])
+def test_pairs_in_an_engine_are_refused_with_the_remedy(look: Any) -> None:
+    rows = PairRows(pl.LazyFrame({"predicted": [1.0], "measured": [1.0]}))
+    with pytest.raises(InputError, match=r"these stay in Polars\. Give the path of the table"):
+        look(rows)
 
 
 def test_caveats_come_in_the_order_of_the_registry() -> None:
