@@ -213,6 +213,8 @@ def _drawing(draw: Callable[[], Any]) -> Any:
 def _axes(ax: Any) -> dict[str, Any]:
     from matplotlib.axis import Axis
 
+    from errcomp.report.drawing.hover import spots
+
     children = [child for child in ax.get_children() if not isinstance(child, Axis)]
     there = [part for child in children for part in child.findobj(lambda one: one.get_visible())]
     shapes = [(part, _shape(part)) for part in there if part is not ax.patch]
@@ -227,6 +229,7 @@ def _axes(ax: Any) -> dict[str, Any]:
             for part, shape in shapes
             if shape
         ],
+        "told": [[one.x, one.y, np.asarray(one.texts, dtype=object)] for one in spots(ax)],
     }
 
 

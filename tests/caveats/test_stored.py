@@ -61,6 +61,9 @@ def tables() -> dict[str, dict[str, Any]]:
         "copies": {name: np.concatenate([c, c[:60]]) for name, c in plain.items()},
         "heavy tails": changed(factor=np.exp(0.1 * rng.standard_t(2, 120))),
         "wrong order": changed(factor=np.exp(0.9 * rng.normal(size=4))[i % 4]),
+        "wrong order, of equals": changed(
+            measured=plain["measured"] ** 0.01, predicted=np.exp(0.25 * rng.normal(size=120))
+        ),
         "exact": changed(predicted=plain["measured"]),
     }
 

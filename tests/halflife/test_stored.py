@@ -20,6 +20,7 @@ from errcomp.halflife.fitting import release_study
 from errcomp.halflife.forecast import forecast_half_life, probabilities
 from errcomp.halflife.gate import check, since_last_step
 from errcomp.halflife.gate.checking import check_validation, recalibrate
+from errcomp.halflife.gate.planning import plan_gate
 from errcomp.halflife.noise import moderated_variances, noise_floor
 from errcomp.halflife.panel import Panel, moved, panel_of
 from errcomp.halflife.steps import find_steps, find_steps_of
@@ -363,6 +364,11 @@ def levels(seed: int) -> History:
 )
 def test_blame(name: str, options: dict[str, Any], seen: Seen, stored: Stored) -> None:
     stored(f"halflife/blame/{name}", seen(blame(levels(1), **options)))
+
+
+def test_a_plan_of_the_gate(seen: Seen, stored: Stored) -> None:
+    plan = plan_gate(0.2, noise=0.02, between=0.01, within=1, looks=8, power=0.7)
+    stored("halflife/plan", {"document": json.loads(plan.to_json()), **seen(plan)})
 
 
 def test_the_study_of_releases(stored: Stored) -> None:

@@ -204,7 +204,20 @@ def test_chains(drawn: Drawn, stored: Stored) -> None:
     ]
     chain = Chain(steps)
     made = {str(share): chain.compose(share) for share in (None, 0.0, 0.5, 1.0)}
-    stored("propagation/chains", {**made, "picture": drawn(lambda: figures.growth(steps))})
+    measured = [
+        ("kernels", 0.1, 0.08, 0.13),
+        ("layers", 0.05, None, None),
+        ("run", 0.03, 0.02, 0.04),
+    ]
+    lines = {
+        "estimated": measured,
+        "independent": [(name, sd / 2, None, None) for name, sd, *_ in measured],
+    }
+    pictures = {
+        "levels": drawn(lambda: figures.growth(measured)),
+        "lines": drawn(lambda: figures.growth(lines)),
+    }
+    stored("propagation/chains", {**made, **pictures})
 
 
 def test_wrapped_predictors(stored: Stored) -> None:
