@@ -6,7 +6,7 @@
 
 The operators are those of cosmic-ray. A line of the package is drawn, and a mutation of it. Nothing
 is mutated that is no behaviour: annotations, what only type checkers run (protocols, too), guards
-(`frozen`, `strict` of zip, …), the wording of errors and warnings (strings within `raise` and
+(`frozen`, `eq`, `strict` of zip, …), the wording of errors and warnings (strings within `raise` and
 `warn`), and what `EQUIVALENT` lists.
 
 A mutant is killed if a fast test of its package fails: of the folder in `tests/` that mirrors it,
@@ -52,7 +52,7 @@ ALSO = {
     "system": ("files", "folders", "jobs", "limits", "strict"),
 }
 #: Arguments that change nothing in a correct program: they end a wrong one early, or cost time.
-_GUARDS = ("slots", "frozen", "strict", "copy", "check_finite")
+_GUARDS = ("slots", "frozen", "eq", "strict", "copy", "check_finite")
 #: Mutants that no test can kill: file, line, mutated line (both stripped), and why.
 EQUIVALENT: tuple[tuple[str, str, str, str], ...] = (
     (

@@ -24,6 +24,12 @@ def text_of(tmp_path: Path, text: str | bytes, name: str = "file.txt") -> Path:
     return path
 
 
+@pytest.mark.parametrize("text", ["inverse_throughputs { }", "basic_block { }"])
+def test_one_of_two_words_is_no_sign_of_it(text: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="format"):
+        ingest(text_of(tmp_path, text), among=granite.FORMATS)
+
+
 def test_a_row_for_each_value_of_each_source() -> None:
     found = fixture("granite-throughputs")
     rows = found.rows.select("tool", "device", "predicted", "measured", "repeat").rows()
