@@ -433,6 +433,11 @@ class TotalsCase(Case):
         super().__init__(cast(Any, pairs), claim, by, level, seed)
         self._totals = pairs
         self._whole = pairs.totals(())
+        if any(term not in self._whole.sums for term in SUMS):
+            raise InputError(
+                f"{pairs.prefix}these pairs were summed without the sums that the checks need. "
+                "Give the path of the table or a dataframe, or audit scan(path)."
+            )
         if not math.isfinite(self._sum(_APE)):
             raise InputError(
                 f"{pairs.prefix}(predicted - measured) / measured is beyond the largest number a "

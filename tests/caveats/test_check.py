@@ -47,6 +47,12 @@ def test_pairs_in_an_engine_are_refused_with_the_remedy(look: Any) -> None:
         look(rows)
 
 
+def test_sums_that_lack_some_are_refused() -> None:
+    rows = PairRows(pl.LazyFrame({"predicted": [1.0], "measured": [1.0]}))
+    with pytest.raises(InputError, match="summed without the sums that the checks need"):
+        check(rows.grouped())
+
+
 def test_caveats_come_in_the_order_of_the_registry() -> None:
     claim = SimpleNamespace(
         printed="0.99", metric="IPC correlation", kind="correlation", reference="simulator"
