@@ -22,16 +22,14 @@ if TYPE_CHECKING:
 _ROUNDING = 1e-6
 #: Tolerance of the ends of bands, some of which come from a search.
 _ENDS = 1e-3
-#: Levels that the tables show.
-_SHOWN, _SHOWN_OF_ONE = 0.9, (0.5, 0.9, 0.95)
 
 
 def check_propagation(field: Field, propagation: Propagation) -> None:
     """Refuse inconsistent rows, and an error model with other counts."""
     rows = field.at("rows")
     levels = {frozenset(band.level for band in row.bands) for row in propagation.outcomes}
-    if len(levels) > 1 or not levels.pop().issuperset(_SHOWN_OF_ONE):
-        rows.refuse("rows with bands of the same levels, including 0.5, 0.9 and 0.95")
+    if len(levels) > 1:
+        rows.refuse("rows with bands of the same levels")
     if len(propagation.outcomes) != len(propagation.runs) * len(propagation.assumptions):
         rows.refuse("one row for each run and assumption")
     for run in propagation.runs:
@@ -48,8 +46,6 @@ def check_validation(field: Field, validation: Validation) -> None:
     for name in dict.fromkeys(row.assumption for row in validation.rows):
         if {row.level for row in validation.rows if row.assumption == name} != levels:
             rows.refuse("rows of every assumption at the same levels")
-    if _SHOWN not in levels:
-        rows.refuse(f"rows of the level {_SHOWN}")
     _check_shares(rows, validation)
     n_runs = len(validation.runs)
     for name, places in validation.pit.items():

@@ -137,7 +137,9 @@ PROPAGATED: Mapping[str, Callable[[], Any]] = {
 
 
 def whole(found: Any, seen: Seen) -> dict[str, Any]:
-    return {"document": json.loads(found.to_json()), **seen(found)}
+    document = json.loads(found.to_json())
+    assert json.loads(ec.documents.load(document).to_json()) == document
+    return {"document": document, **seen(found)}
 
 
 @pytest.mark.parametrize("name", PROPAGATED)
