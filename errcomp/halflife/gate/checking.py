@@ -29,6 +29,7 @@ from errcomp.halflife.panel import Panel, PanelOf, check_level, moved, panel_of
 from errcomp.halflife.stack import Stack
 from errcomp.report.shown import Shown
 from errcomp.tables import History, check_keys
+from errcomp.tables.backends import history_of
 from errcomp.tables.frames import to_eager
 from errcomp.tables.memory.history_columns import STACK
 
@@ -330,8 +331,7 @@ def check_validation(
     >>> again.outcome, again.repeats_needed.tolist()
     ('repeat', [2])
     """
-    if not isinstance(history, History):
-        history = History(history)
+    history = history_of(history, by, None)
     # Where the stack is part of a version, so it is of the new one.
     stack = any(name.startswith(STACK) for name in history.order_columns)
     order_by = history.order_columns if stack else None
