@@ -122,7 +122,7 @@ def draw_survival(
     ax.grid(axis="y", color=_style.GRID)
     _style.name_axes(
         ax,
-        x=f"{clock} since calibration; below: series left (observed, not doubled)",
+        x=f"{clock} since calibration; below: series still observed and not doubled",
         y="series whose error has not doubled",
     )
     parts.entitle(

@@ -141,7 +141,8 @@ def estimate_components(
     group sums, so it takes O(n). The variance of a run's total is the same weighted sum, so the
     estimate matches its use: over all runs the mean propagated variance equals the mean squared
     error, except for truncation. Correlations that decrease from coarse to fine are pooled
-    (isotonic regression with the weights of the denominators); negative ones are set to 0. If no
+    (isotonic regression with the weights of the denominators); negative ones are set to 0. Between
+    runs, where neither is done, they and all intervals are kept within −1 and 1. If no
     run has two rows that are the same to the predictor, the correlation of such rows is assumed to
     be 1: the predictor repeats its error.
 
@@ -182,7 +183,8 @@ def estimate_components(
     scale = float(raw[-1]) or 1.0
     raw[-1] = scale
     seen = base > _NOTHING * float(base.max())
-    value = np.append(raw / scale, _correlations(top, base)[levels:])
+    across = np.clip(_correlations(top, base)[levels:], -1, 1)
+    value = np.append(raw / scale, across)
     low = high = np.full(len(base), math.nan)
     if level is not None and len(errors.clusters) > 1:
         low, high = _jackknife(errors, fit, level)

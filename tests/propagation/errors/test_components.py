@@ -85,6 +85,12 @@ def test_runs_of_one_device_do_not_tell_what_a_device_shares():
     assert np.isnan([found.device.value, found.device_class.value]).all()
 
 
+def test_a_correlation_between_runs_is_no_more_than_1():
+    # Runs 0 and 1 of device 0 agree, and run 2 has no error: 2 / 2 over 2 / 3.
+    found = estimated(rows([0, 0, 1], [0] * 3, [0, 1, 2], [0, 1, 2]), [1.0, 1.0, 0.0])
+    assert found.device_class.value == 1.0
+
+
 def test_three_fifths_of_the_variance_shared_by_hand():
     found = estimated(rows([0, 0, 1, 1], [0] * 4, [0, 0, 1, 1], [0, 1, 0, 1]), [3.0, 1.0, -1.0, -3])
     # Σ r r' over ordered pairs of a run: 2 · 3 + 2 · 3 = 12 of 4 pairs; Σ r² = 20 of 4: 3 / 5.
