@@ -155,6 +155,7 @@ class Sampler:
             (self.per_cell @ self.used > 0).astype(float),
             self.used,
         ]
+        self.count = [seen.sum(axis=0) for seen in self.seen]
         error = (rows.y - rows.x)[known]
         start = max(float(np.var(error - error.mean())), _NONE) / 2 if len(error) else 1.0
         self.variance = np.full((3, folds), start)
@@ -268,7 +269,7 @@ class Sampler:
         for level in (2, 0, 1):
             seen = self.seen[level]
             squares = (seen * errors[level] ** 2 / self.mix[level]).sum(axis=0)
-            count = seen.sum(axis=0)
+            count = self.count[level]
             if level == 2:
                 # p(σ) ∝ σ⁻²: one power more than for a scale alone. Differences that have the
                 # same ratio to the estimated σ are more frequent where it came out large.
@@ -276,9 +277,9 @@ class Sampler:
                 rate = np.maximum(rate, _NONE)
             else:
                 inner = 1 / self.variance[level] + 1 / self.variance[2]
-                half_cauchy = inner / self.rng.gamma(1.0, size=self.folds)
+                half_cauchy = inner / self.rng.standard_gamma(1.0, size=self.folds)
                 rate, shape = squares / 2 + 1 / half_cauchy, (count + 1) / 2
-            self._accept(level, rate / self.rng.gamma(shape))
+            self._accept(level, rate / self.rng.standard_gamma(shape))
             scaled = errors[level] ** 2 / self.variance[level]
             self._mixing(level, scaled, seen)
 
@@ -293,13 +294,11 @@ class Sampler:
         self.variance[level] = np.where(taken, new, old)
 
     def _mixing(self, level: int, scaled: Floats, seen: Floats) -> None:
-        df = self.df[level]
-        shape = np.broadcast_to((df + seen) / 2, scaled.shape)
-        self.mix[level] = (df + seen * scaled) / 2 / self.rng.gamma(shape)
-        log = np.empty((len(DF), self.folds))
-        for i, one in enumerate(DF):
-            each = _T_CONSTANT[i] - (one + 1) / 2 * np.log1p(scaled / one)
-            log[i] = (seen * each).sum(axis=0)
+        df, scaled = self.df[level], seen * scaled
+        self.mix[level] = (df + scaled) / 2 / self.rng.standard_gamma((df + seen) / 2)
+        # Unseen rows add log1p(0).
+        each = np.array([np.log1p(scaled / one).sum(axis=0) for one in DF])
+        log = _T_CONSTANT[:, None] * self.count[level] - (DF[:, None] + 1) / 2 * each
         self.df[level] = DF[(log + self.rng.gumbel(size=log.shape)).argmax(axis=0)]
 
 

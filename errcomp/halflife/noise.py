@@ -530,12 +530,13 @@ def moderated_variances(variance: ArrayLike, df: ArrayLike) -> Moderated:
 
 def trigamma_inverse(y: float) -> float:
     """Solve ψ'(x) = y for x by Newton's method on 1/ψ', which is nearly straight and convex."""
-    from scipy.special import polygamma
+    from scipy.special import zeta
 
     if y < 1e-6:
         return 1 / y
     x = 0.5 + 1 / y
     for _ in range(_STEPS):
-        value = float(polygamma(1, x))
-        x += value * (1 - value / y) / float(polygamma(2, x))
+        # ψ'(x) = ζ(2, x) and ψ''(x) = −2 ζ(3, x): `polygamma` takes five times as long.
+        value = float(zeta(2, x))
+        x -= value * (1 - value / y) / (2 * float(zeta(3, x)))
     return x

@@ -7,7 +7,7 @@ import pytest
 from scipy import special, stats
 
 from errcomp.errors import InputError
-from errcomp.halflife.noise import moderated_variances, noise_floor
+from errcomp.halflife.noise import moderated_variances, noise_floor, trigamma_inverse
 from errcomp.tables import History
 
 
@@ -326,3 +326,8 @@ def test_repeats_that_scatter_more_than_their_spread_are_reported():
     )
     quiet = {**extra, "measured_spread": [0.1] * n, "host": ["a"] * n}
     assert noise_floor(History({**data, **quiet})).notes == ()
+
+
+@pytest.mark.parametrize("y", [3e-7, 9e-7, 2e-6, 0.3, 5.0])
+def test_the_inverse_of_trigamma(y: float) -> None:
+    assert float(special.polygamma(1, trigamma_inverse(y))) == pytest.approx(y, rel=1e-6)

@@ -28,6 +28,8 @@ _DEGREES = 4.0
 _STEPS = 20
 #: Random choices of k runs, for each held-out device.
 DRAWS = 12
+#: Numbers in an array of all trials that are predicted at once.
+_AT_ONCE = 1_000_000
 #: Errors (ln) count up to this one: a single disturbed run does not choose the settings.
 _LARGEST = 0.3
 
@@ -103,8 +105,13 @@ def weights_of(z: Floats, errors: Floats, settings: Settings) -> Floats:
 
 
 def _solved(known: Floats, errors: Floats, weights: Floats, settings: Settings) -> Floats:
-    noisy = known + (settings.noise**2 / weights)[..., None] * np.eye(known.shape[-1])
+    noisy = _noisy(known, weights, settings)
     return np.asarray(np.linalg.solve(noisy, errors[..., None])[..., 0])
+
+
+def _noisy(known: Floats, weights: Floats, settings: Settings) -> Floats:
+    noise = (settings.noise**2 / weights)[..., None]
+    return np.asarray(known + noise * np.eye(known.shape[-1]))
 
 
 def moved(
@@ -114,15 +121,15 @@ def moved(
 
     Parameters
     ----------
-    z : ndarray, shape (k, p)
+    z : ndarray, shape (..., k, p)
         Features of the measured runs.
-    errors, weights : ndarray, shape (k,)
-    new : ndarray, shape (m, p)
+    errors, weights : ndarray, shape (..., k)
+    new : ndarray, shape (..., m, p)
 
     Returns
     -------
-    shift : ndarray, shape (m,)
-    narrower : ndarray, shape (m,)
+    shift : ndarray, shape (..., m)
+    narrower : ndarray, shape (..., m)
         Standard deviation of the error, over that without measured runs.
 
     Examples
@@ -135,12 +142,13 @@ def moved(
     """
     across = covariance(new, z, settings)
     known = covariance(z, z, settings)
-    noisy = known + np.diag(settings.noise**2 / weights)
+    noisy = _noisy(known, weights, settings)
     before = settings.shift**2 + settings.local**2
-    explained = (across * np.linalg.solve(noisy, across.T).T).sum(axis=1)
+    back = across.swapaxes(-1, -2)
+    explained = (back * np.linalg.solve(noisy, back)).sum(axis=-2)
     left = np.maximum(before - explained, 0.0) + settings.noise**2
     return (
-        across @ np.linalg.solve(noisy, errors),
+        (across @ np.linalg.solve(noisy, errors[..., None]))[..., 0],
         np.sqrt(left / (before + settings.noise**2)),
     )
 
@@ -191,21 +199,38 @@ def tried(
     """Return, for each trial, its predicted runs, the remaining errors, and `narrower`."""
     pairs = [pair for test in tests for pair in zip(test.taken, test.left, strict=True)]
     weights: dict[int, Floats] = {}
-    for size in {len(taken) for taken, _ in pairs}:
-        # All trials with the same number of runs at once.
-        at = [i for i, (taken, _) in enumerate(pairs) if len(taken) == size]
+    for at in _batches([(len(taken), 0) for taken, _ in pairs], z.shape[1]):
         rows = np.stack([pairs[i][0] for i in at])
         weights |= dict(zip(at, weights_of(z[rows], errors[rows], settings), strict=True))
+    remain: dict[int, tuple[Integers, Floats, Floats]] = {}
+    sizes = [(len(taken), len(left)) for taken, left in pairs]
+    for at in _batches(sizes, z.shape[1]):
+        taken, left = (np.stack([pairs[i][side] for i in at]) for side in (0, 1))
+        given = np.stack([weights[i] for i in at])
+        shift, narrower = moved(z[taken], errors[taken], given, z[left], settings)
+        parts = zip(left, errors[left] - shift, narrower, strict=True)
+        remain |= dict(zip(at, parts, strict=True))
     found, first = [], 0
     for test in tests:
-        parts = []
-        for i in range(first, first + len(test.taken)):
-            taken, left = pairs[i]
-            shift, narrower = moved(z[taken], errors[taken], weights[i], z[left], settings)
-            parts.append((left, errors[left] - shift, narrower))
+        own = [remain[i] for i in range(first, first + len(test.taken))]
         first += len(test.taken)
-        rows, after, narrow = (np.concatenate(part) for part in zip(*parts, strict=True))
+        rows, after, narrow = (np.concatenate(part) for part in zip(*own, strict=True))
         found.append((rows, after, narrow))
+    return found
+
+
+def _batches(sizes: Sequence[tuple[int, int]], columns: int) -> list[list[int]]:
+    """Group trials of the same sizes, as many as fit into an array.
+
+    The sizes are the numbers of measured and of other runs.
+    """
+    groups: dict[tuple[int, int], list[int]] = {}
+    for i, size in enumerate(sizes):
+        groups.setdefault(size, []).append(i)
+    found = []
+    for (k, m), at in groups.items():
+        step = max(1, _AT_ONCE // (k * (k + m) * columns))
+        found += [at[i : i + step] for i in range(0, len(at), step)]
     return found
 
 

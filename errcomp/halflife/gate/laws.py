@@ -152,30 +152,37 @@ def _normalised(log: Floats) -> Floats:
 
 def _clip_of(laws: Laws, p: float, fewest: float) -> float:
     """Choose the clip for which the shifts would be found with the fewest values at level p."""
-    needed = [
-        sum(_values_needed(laws, clip, shift, p, fewest) for shift in _SHIFTS) for clip in _CLIPS
-    ]
+    needed = [_values_needed(laws, clip, p, fewest) for clip in _CLIPS]
     # Equal ones, such as all clips of a normal law, go to the highest.
     return _CLIPS[int(np.argmin(np.round(needed, 9)))]
 
 
-def _values_needed(laws: Laws, clip: float, shift: float, p: float, fewest: float) -> float:
-    """Return how many values a shift to either side takes, by Chernoff's bound of their sum."""
-    clipped = np.clip(_GRID, -clip, clip)
+def _values_needed(laws: Laws, clip: float, p: float, fewest: float) -> float:
+    """Return how many values the shifts take in all, by Chernoff's bound of their sum.
+
+    Each shift to either side.
+    """
     mean, total = laws.weight @ laws.pmf, 0.0
     for side in (1.0, -1.0):
-        reached = min(float(mean @ np.clip(side * _GRID + shift, -clip, clip)), clip)
-        moments = np.log(np.exp(np.outer(_THETA, side * clipped)) @ laws.pmf.T)
-        rate = np.minimum((moments - _THETA[:, None] * reached).min(axis=0), 0.0)
-        log_p = np.log(np.exp(np.outer(np.arange(1, _LONGEST + 1), rate)) @ laws.weight)
-        enough = log_p <= np.log(p)
-        if not enough.any():
-            total += _LONGEST
-            continue
-        k = int(np.argmax(enough))
-        part = (log_p[k - 1] - np.log(p)) / (log_p[k - 1] - log_p[k]) if k > 0 else 1.0
-        total += max(k + float(part), fewest)
+        moments = np.log(_powers(side, clip) @ laws.pmf.T)
+        for shift in _SHIFTS:
+            reached = min(float(mean @ np.clip(side * _GRID + shift, -clip, clip)), clip)
+            rate = np.minimum((moments - _THETA[:, None] * reached).min(axis=0), 0.0)
+            log_p = np.log(np.exp(np.outer(np.arange(1, _LONGEST + 1), rate)) @ laws.weight)
+            enough = log_p <= np.log(p)
+            if not enough.any():
+                total += _LONGEST
+                continue
+            k = int(np.argmax(enough))
+            part = (log_p[k - 1] - np.log(p)) / (log_p[k - 1] - log_p[k]) if k > 0 else 1.0
+            total += max(k + float(part), fewest)
     return total
+
+
+@cache
+def _powers(side: float, clip: float) -> Floats:
+    """Return exp(θ x) of the clipped scores of one side, shape (θ, bins)."""
+    return np.exp(np.outer(_THETA, side * np.clip(_GRID, -clip, clip)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

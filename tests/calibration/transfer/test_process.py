@@ -115,6 +115,25 @@ def test_trials_take_k_runs_of_each_device_and_leave_the_others() -> None:
     assert first == again
 
 
+@pytest.mark.parametrize("at_once", [1, 1_000_000])
+def test_trials_at_once_are_those_one_by_one(monkeypatch: pytest.MonkeyPatch, at_once: int) -> None:
+    monkeypatch.setattr("errcomp.calibration.transfer.process._AT_ONCE", at_once)
+    rng = np.random.default_rng(2)
+    name = np.repeat(["A", "B", "C", "D"], [7, 5, 7, 2]).astype(object)
+    z, errors = rng.normal(size=(21, 3)), rng.normal(0, 0.1, 21)
+    one, tests = Settings(0.1, 0.05, 1.0, 0.04), trials(name, 3, seed=0)
+    for test, (rows, after, narrower) in zip(tests, tried(z, errors, tests, one), strict=True):
+        first = 0
+        for taken, left in zip(test.taken, test.left, strict=True):
+            weights = weights_of(z[taken], errors[taken], one)
+            shift, width = moved(z[taken], errors[taken], weights, z[left], one)
+            part = slice(first, first := first + len(left))
+            assert rows[part].tolist() == left.tolist()
+            assert after[part] == pytest.approx(errors[left] - shift, abs=1e-6)
+            assert narrower[part] == pytest.approx(width, abs=1e-6)
+        assert first == len(rows)
+
+
 @pytest.mark.parametrize(("shift", "noise"), [(0.1, 0.03), (0.05, 0.06)])
 def test_settings_are_learnt_from_devices(shift: float, noise: float) -> None:
     """The shrinkage that is learnt is near the best one: shift² over noise²."""
