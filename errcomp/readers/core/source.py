@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, overload
 
 from errcomp.errors import InputError
 from errcomp.readers.core.sheet import Sheet, sheet_of
+from errcomp.system import strict_yaml
 from errcomp.system.strict_json import DoubledNameError, loads_text, refuse_doubles
 
 if TYPE_CHECKING:
@@ -467,17 +468,16 @@ class Source:
         """
         import yaml
 
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         try:
-            return yaml.load(self.text, Loader=loader)
+            return strict_yaml.loads(self.text)
         except yaml.MarkedYAMLError as error:
             mark = error.problem_mark
             raise self.error(
                 f"not valid YAML ({error.problem}). Copy the file again.",
                 line=None if mark is None else mark.line + 1,
             ) from None
-        except (yaml.YAMLError, ValueError, RecursionError, TypeError) as error:
-            reason = str(error).split("\n")[0] or "nested too deeply"
+        except (yaml.YAMLError, ValueError) as error:
+            reason = str(error).split("\n")[0]
             raise self.error(f"not valid YAML ({reason}). Copy the file again.") from None
 
     def sheet(self, needed: Sequence[str] = (), *, separator: str = "", skip: int = 0) -> Sheet:

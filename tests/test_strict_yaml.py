@@ -1,0 +1,65 @@
+"""YAML that would end the process is refused; what tools write is read."""
+
+from __future__ import annotations
+
+import pytest
+import yaml
+
+from errcomp.system import strict_yaml
+from errcomp.system.strict_yaml import loads
+
+
+@pytest.mark.parametrize("piece", ["[", "- ", '{"a": ', "? "])
+def test_deep_nesting_is_refused(piece: str) -> None:
+    # With the parser in C it would be the end of this process.
+    with pytest.raises(ValueError, match="nested too deeply: more than 200 levels"):
+        loads(f"x: 1\ny:\n  {piece * 50_000}\n")
+
+
+def test_some_nesting_is_fine() -> None:
+    found = loads("[" * 200 + "1" + "]" * 200)
+    for _ in range(200):
+        (found,) = found
+    assert found == 1
+    with pytest.raises(ValueError, match="nested too deeply"):
+        loads("[" * 201 + "1" + "]" * 201)
+
+
+def grown(levels: int, each: str) -> str:
+    """Return lists of ten times the list before."""
+    lines = ["a0: &a0 {k: 1}"]
+    for i in range(1, levels):
+        of = ", ".join([f"*a{i - 1}"] * 10)
+        lines.append(f"a{i}: &a{i} {each.format(of)}")
+    return "\n".join(lines)
+
+
+@pytest.mark.parametrize("each", ["[{}]", "{{<<: [{}]}}"])
+def test_aliases_that_multiply_are_refused(each: str) -> None:
+    with pytest.raises(ValueError, match="its aliases stand for more than 10,000,000 values"):
+        loads(grown(9, each))
+    assert set(loads(grown(4, each))) == {"a0", "a1", "a2", "a3"}
+
+
+def test_the_size_counts_each_value_and_alias(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The object, four keys, a list of two numbers, an alias of it, a number, and an alias of it.
+    text = "{a: &x [1, 2], b: *x, c: &y 3, d: *y}"
+    monkeypatch.setattr(strict_yaml, "_MOST", 13)
+    assert loads(text) == {"a": [1, 2], "b": [1, 2], "c": 3, "d": 3}
+    monkeypatch.setattr(strict_yaml, "_MOST", 12)
+    with pytest.raises(ValueError, match="more than 12 values"):
+        loads(text)
+
+
+def test_what_holds_itself_is_refused() -> None:
+    with pytest.raises(ValueError, match="a holds itself"):
+        loads("x: &a [1, *a]")
+
+
+def test_what_is_no_yaml_is_refused() -> None:
+    with pytest.raises(yaml.YAMLError):
+        loads("x: [1, 2")
+    with pytest.raises(yaml.YAMLError):
+        loads("!!python/object:os.system {}")
+    with pytest.raises(yaml.YAMLError):
+        loads("x: *unknown")
