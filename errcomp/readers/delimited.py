@@ -36,7 +36,7 @@ DECIMALS: tuple[str, ...] = get_args(Decimals)
 _COLUMNS = 8
 _LEADING_ZERO = r"^[+-]?0\d"
 _DECIMAL_COMMA = r"^[+-]?(\d+(,\d*)?|,\d+)([eE][+-]?\d+)?$"
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_NUMBER = re.compile(r"[+-]?(\d+(?:\.\d*)?|\.\d+)([eE][+-]?\d+)?")
 _LONG_INTEGER = r"^[+-]?[0-9]{16,}(\.0*)?$"
 #: Bytes of a part; of the first, which shows the types of the columns; of a block in the cache.
 _PART, _FIRST, _BLOCK = 16 << 20, 1 << 20, 1 << 18

@@ -16,7 +16,7 @@ from errcomp.errors import InputError
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 #: Python reads 1_000 as 1000, and digits of any script; in a table both are mistakes.
 _NUMBER = re.compile(
-    r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)",
+    r"[+-]?(?:(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?|inf|infinity|nan)",
     re.ASCII | re.IGNORECASE,
 )
 

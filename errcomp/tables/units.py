@@ -19,7 +19,9 @@ _KINDS = {
     "frequency": {"GHz": 1e9, "MHz": 1e6, "kHz": 1e3, "Hz": 1.0},
 }
 UNITS = frozenset(unit for units in _KINDS.values() for unit in units)
-_WITH_UNIT = re.compile(r"([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµ][A-Za-zµ/^2]*)")
+_WITH_UNIT = re.compile(
+    r"([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)\s*([A-Za-zµ][A-Za-zµ/^2]*)"
+)
 
 
 def kind_of(unit: str) -> str | None:

@@ -246,7 +246,7 @@ _STARTING = re.compile(r"^#\s*Collective test starting:\s*(\S+)")
 _PROGRAM = re.compile(r"\b(\w+)_perf\b")
 _RANK = re.compile(
     r"^#\s*Rank\s+(\d+)(?:\s+Group\s+\d+)?\s+Pid\s+\d+\s+on\s+(\S+)\s+device\s+\d+\s+"
-    r"\[[^\]]*\]\s*(.*?)\s*$"
+    r"\[[^\]]*\]\s*((?:.*\S)?)\s*$"
 )
 _LIBRARY = re.compile(r"nccl-library=(\d+)|NCCL version (\d[\w.+-]*)")
 _OUT_OF_BOUNDS = re.compile(r"^#\s*Out of bounds values\s*:\s*(\d{1,18})\b")

@@ -55,7 +55,8 @@ _HEADER = re.compile(
     r".*\bAverage\b"
 )
 _LAUNCH = re.compile(
-    r"^\s{0,8}(?P<name>\S.*?)?\s*(?:\((?P<grid>\d+, *\d+, *\d+)\)x\((?P<block>\d+, *\d+, *\d+)\)|"
+    r"^\s{0,8}(?P<name>\S(?:.*?\S)??)?\s*"
+    r"(?:\((?P<grid>\d+, *\d+, *\d+)\)x\((?P<block>\d+, *\d+, *\d+)\)|"
     r", \d{4}-[A-Z][a-z]{2}-\d{2} [\d:]{8})(?:, Context (?P<context>\d+), Stream (?P<stream>\d+)|"
     r"(?=.*, Invocations ))(?:, Device (?P<device>\d+))?(?:, CC (?P<cc>[\d.]+))?"
     r"(?:, Invocations (?P<count>\d+))?\s*$"
@@ -65,7 +66,7 @@ _LINE = re.compile(
     rf"^\s+(?P<name>{'|'.join(map(re.escape, sorted(_METRICS, key=len, reverse=True)))})"
     r"\s+(?P<unit>\S+)\s+(?:\S+\s+\S+\s+)?(?P<value>\S+)\s*$"
 )
-_PROCESS = re.compile(r"^\[(\d+)\] (\S.*)@\S+\s*$")
+_PROCESS = re.compile(r"^\[(\d+)\] (\S.*)@[^\s@]+\s*$")
 _NOTE = (
     "ncu runs each kernel alone, with cold caches, and locks the clock at its base frequency "
     "unless --clock-control none is given: times are longer than in a normal run."

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 # Logs of MLPerf: the summary that LoadGen writes, and the lines of training runs.
 
 _TITLE = re.compile(r"^\s*MLPerf Results Summary\s*$")
-_PAIR = re.compile(r"^\s*([^:]+?)\s*:\s*(.*?)\s*$")
+_PAIR = re.compile(r"^\s*([^\s:](?:[^:]*[^\s:])?)\s*:\s*((?:.*\S)?)\s*$")
 _PERCENTILE = re.compile(
     r"(?P<p>\d+(?:\.\d+)?)(?:th)? (?:(?P<first>first token )percentile |"
     r"percentile (?P<what>first token |"

@@ -19,7 +19,7 @@ _RUNNING = re.compile(r"^running (?:\./)?(\S+) microbenchmark")
 _RULE = re.compile(r"^\s*/{10,}\s*$")
 _DEVICE = re.compile(r'^\s*Device(?: 0)?\s*:\s*"([^"]+?)(?: sm_[\d.]+)?"')
 _VALUE = re.compile(
-    r"^\s*([A-Za-z][\w ./-]*?)\s*=\s*([-+\d.eE]+)(?=[\s(]|cycles|clk|$)\s*"
+    r"^\s*([A-Za-z](?:[\w ./-]*[\w./-])?)\s*=\s*([-+\d.eE]+)(?=[\s(]|cycles|clk|$)\s*"
     r"(?:\(([^)]*)\)|(cycles|clk)\b)?"
 )
 _UNITS = {"clk": "cycles", "cycles": "cycles"}
@@ -27,7 +27,7 @@ _UNITS = {"clk": "cycles", "cycles": "cycles"}
 _TOO_MANY = 1e12
 _POWER_LINE = re.compile(
     r"^\s*(kernel_name|kernel_launch_uid|kernel_avg_power|kernel_max_power|kernel_min_power|"
-    r"gpu_tot_avg_power)\s*=\s*(.*?)\s*$"
+    r"gpu_tot_avg_power)\s*=\s*((?:.*\S)?)\s*$"
 )
 _POWERS = {
     "kernel_avg_power": "power",
@@ -38,7 +38,8 @@ _POWERS = {
 
 #: A value with a unit, whatever stands in its place.
 _ANY_VALUE = re.compile(
-    r"^\s*([A-Za-z][\w ./-]*?)\s*=\s*([^\s(]+)\s*(?:(\([^)]*/[^)]*\)|\(?(?:cycles|clk)\b)|$)"
+    r"^\s*([A-Za-z](?:[\w ./-]*[\w./-])?)\s*=\s*([^\s(]+)\s*"
+    r"(?:(\([^)/]*/[^)]*\)|\(?(?:cycles|clk)\b)|$)"
 )
 
 

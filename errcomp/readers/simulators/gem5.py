@@ -8,8 +8,8 @@ from typing import Any
 from errcomp.readers.core import AnyPath, Output, Rows, Source, ToolFormats, read_as
 from errcomp.readers.core.values import number_at
 
-_BEGIN = re.compile(r"-+ Begin Simulation Statistics -+")
-_END = re.compile(r"-+ End Simulation Statistics\s+-+")
+_BEGIN = re.compile(r"- Begin Simulation Statistics -")
+_END = re.compile(r"- End Simulation Statistics\s+-")
 _LINE = re.compile(r"\s*([^\s#]+)\s+(\S+)")
 _CYCLES = re.compile(r"(.+)\.(?:numCycles|num_cycles|totalCycles|total_cycles)")
 _CLOCK = re.compile(r"(?:.+\.)?(?:cpu_)?clk_domain\.clock")

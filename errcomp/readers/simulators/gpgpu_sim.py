@@ -65,13 +65,13 @@ _TRACE = re.compile(
 _STATISTIC = re.compile(r"^(gpu_(?:tot_)?sim_(?:cycle|insn)|kernel_name|kernel_launch_uid)\s*=")
 _BLOCK = re.compile(
     r"^\s*(kernel_name|kernel_launch_uid|kernel_stream_id|gpu_sim_cycle|gpu_sim_insn|gpu_ipc|"
-    r"gpu_tot_sim_cycle)\s*=\s*(.*?)\s*$"
+    r"gpu_tot_sim_cycle)\s*=\s*((?:.*\S)?)\s*$"
 )
 _CLOCK = re.compile(r"^-gpgpu_clock_domains\s+([\d.]+):")
 _CLOCK_HZ = re.compile(r"^GPGPU-Sim uArch: clock freqs: ([\d.]+):")
 _PUSHED = re.compile(r"^GPGPU-Sim PTX: pushing kernel '([^']*)' to stream")
 #: Names of kernels may be demangled, with spaces in them.
-_LAUNCHED = re.compile(r"^\s*launching kernel name: (\S.*?)(?:\s+uid:\s*(\d+)\b.*)?\s*$")
+_LAUNCHED = re.compile(r"^\s*launching kernel name: (\S(?:.*?\S)??)(?:\s+uid:\s*(\d+)\b.*)?\s*$")
 _HOST = re.compile(r"^gpgpu_simulation_time\s*=.*\((\d+) sec\)")
 _LIMIT = re.compile(r"break due to reaching the maximum (?:cycles|instructions)")
 _EXIT = re.compile(r"GPGPU-Sim: \*\*\* exit detected \*\*\*")

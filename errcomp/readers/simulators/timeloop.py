@@ -24,15 +24,15 @@ UNITS = (
 )
 _FIRST = "Buffer and Arithmetic Levels"
 _NAME = re.compile(r"=== (.+) ===$")
-_FIELD = re.compile(r"\s*(\S.*?)\s*:\s*(\S.*)$")
+_FIELD = re.compile(r"\s*([^\s:](?:[^:]*[^\s:])?)\s*:\s*(\S.*)$")
 _SUMMARY = re.compile(
     r"(?P<name>GFLOPs \(@1GHz\)|Utilization|Cycles|Energy|EDP\(J\*cycle\)|Area)\s*:\s*"
-    r"(?P<value>[^\s%]+)\s*(?P<unit>%|uJ|pJ|mm\^2|um\^2)?\s*$"
+    r"(?P<value>[^\s%]+)\s*+(?P<unit>%|uJ|pJ|mm\^2|um\^2)?\s*$"
 )
 _NAMED = re.compile(r"(?:GFLOPs \(@1GHz\)|Utilization|Cycles|Energy|EDP\(J\*cycle\)|Area)\s*:")
 _COUNT = re.compile(r"(?:(Algorithmic|Actual) )?(?:Computes|MACCs) = (\S+)\s*$")
 _ENERGY_UNIT = re.compile(r"(fJ|pJ)/(?:Algorithmic-)?(?:Compute|MACC)\s*$")
-_SHARE = re.compile(r"\s+(\S.*?)\s*= (\S+)\s*$")
+_SHARE = re.compile(r"\s+(\S(?:.*\S)?)\s*= (\S+)\s*$")
 #: Energies of a whole level: sums over its data spaces.
 _ENERGIES = (
     *("Energy (total)", "Leakage energy (total)"),
@@ -199,7 +199,7 @@ def _area(stats: _Stats, common: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 #: A level of a mapping: its name, and the tile size of each data space.
-_LEVEL = re.compile(r"\S+ \[ (?:\w+:\d+ ?(?:\([\d.]+\) ?)?)+\]\s*$")
+_LEVEL = re.compile(r"\S+ \[ (?:\w+:\d++ ?(?:\([\d.]+\) ?)?)+\]\s*$")
 
 
 def read(path: AnyPath) -> Output:

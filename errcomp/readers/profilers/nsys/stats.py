@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 Kind = Literal["trace", "sum", "other"]
-_COLUMN = re.compile(r"(.*?)\s*(?:\(\s*([^()]*?)\s*\))?")
+_COLUMN = re.compile(r"((?:.*?\S)??)\s*(?:\(\s*((?:[^()]*[^()\s])?)\s*\))?")
 _UNITS = {"ns": "ns", "nsec": "ns", "nanoseconds": "ns", "us": "us", "µs": "us", "μs": "us"}
 _UNITS |= {"usec": "us", "ms": "ms", "msec": "ms", "s": "s", "sec": "s", "seconds": "s"}
 #: Names of the columns in all versions, in lower case and without the unit.
