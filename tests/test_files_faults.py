@@ -21,8 +21,9 @@ import pytest
 from errcomp.cli import main
 from errcomp.system import files
 
-PAIRS = "device,predicted,measured\n" + "".join(
-    f"{'AB'[i % 2]},{1 + i % 7}.5,{1 + i % 5}.25\n" for i in range(40)
+# Nothing was measured twice: the commands run some 400 times.
+PAIRS = "device,model,predicted,measured\n" + "".join(
+    f"{'AB'[i % 2]},m{i},{1 + i % 7}.5,{1 + i % 5}.25\n" for i in range(40)
 )
 LOG = "sys[0] finished, 1200 cycles, exposed communication 300 cycles.\n"
 SIDE = "model,predicted\na,1.5\nb,2.5\n", "model,measured\na,1.25\nb,2.25\n"
