@@ -6,15 +6,15 @@
 
 The operators are those of cosmic-ray. A line of the package is drawn, and a mutation of it. Nothing
 is mutated that is no behaviour: annotations, what only type checkers run (protocols, too), guards
-(`frozen`, `eq`, `strict` of zip, …), the wording of errors and warnings (strings within `raise` and
-`warn`), and what `EQUIVALENT` lists.
+(`frozen`, `eq`, `strict` of zip, …), `@cache`, the wording of errors and warnings (strings within
+`raise` and `warn`), and what `EQUIVALENT` lists.
 
 A mutant is killed if a fast test of its package fails: of the folder in `tests/` that mirrors it,
 of a file that is named after it, or an example in its docstrings. Only tests that run the mutated
 statement are asked; of what importing runs, such as constants, those of files that name the module,
 too. A record of all fast tests says which; it is made where it is missing or older than the
-package. A statement that no such test runs has survived. Fast tests of other packages are asked
-what they say to survivors, and counted apart.
+package. If they pass, all fast tests in their files are asked, and the stored results of the
+package. Fast tests of other packages are asked what they say to survivors, and counted apart.
 
 The working tree is copied, never changed.
 """
@@ -53,7 +53,9 @@ ALSO = {
 }
 #: Arguments that change nothing in a correct program: they end a wrong one early, or cost time.
 _GUARDS = ("slots", "frozen", "eq", "strict", "copy", "check_finite")
-#: Mutants that no test can kill: file, line, mutated line (both stripped), and why.
+#: Any change of a line.
+_ANY = "*"
+#: Mutants that no test can kill: file, line, mutated line (both stripped) or any, and why.
 EQUIVALENT: tuple[tuple[str, str, str, str], ...] = (
     (
         "errcomp/stats/mixtures.py",
@@ -78,6 +80,36 @@ EQUIVALENT: tuple[tuple[str, str, str, str], ...] = (
         "step = max(1, _BLOCK // n)",
         "step = max(1, _BLOCK % n)",
         "rows computed at a time: any number gives the same",
+    ),
+    (
+        "errcomp/readers/core/packed.py",
+        '"BinaryIO", io.BufferedReader(_Unpacked(file, content, kind, broken, error), 1 << 18)',
+        _ANY,
+        "the size of a buffer",
+    ),
+    (
+        "errcomp/cli/__init__.py",
+        "gc.set_threshold(50_000, 20, 20)",
+        _ANY,
+        "how often memory is collected",
+    ),
+    (
+        "errcomp/propagation/graph/schedule.py",
+        "_COUNTED = 2**20",
+        _ANY,
+        "from here on another way to the same numbers is faster",
+    ),
+    (
+        "errcomp/propagation/sums/variance.py",
+        "_DISTINCT = 256",
+        _ANY,
+        "up to here another way to the same numbers is faster",
+    ),
+    (
+        "errcomp/halflife/gate/monitor.py",
+        "panel.version[self._order], np.arange(len(panel.versions) + 1)",
+        "panel.version[self._order], np.arange(len(panel.versions) + 2)",
+        "one bound more than is read",
     ),
 )
 #: Seconds of the processor for one test, which a busy machine does not stretch, and seconds for all
@@ -208,8 +240,9 @@ def _no_behaviour(file: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
             nodes += [node.test, *node.body]
         elif isinstance(node, ast.Raise) or _warns(node):
             nodes += [inner for inner in ast.walk(node) if isinstance(inner, ast.JoinedStr)]
-        elif isinstance(node, ast.FunctionDef) and node.returns is not None:
-            nodes.append(node.returns)
+        elif isinstance(node, ast.FunctionDef):
+            nodes += [node.returns] if node.returns is not None else []
+            nodes += [one for one in node.decorator_list if ast.unparse(one) == "cache"]
         elif isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
             nodes.append(node.annotation)
         elif isinstance(node, ast.ClassDef):
@@ -247,6 +280,7 @@ def mutated(file: str, span: Any, name: str) -> Mutant | None:
 def _equivalent(mutant: Mutant) -> bool:
     lines = mutant.diff.splitlines()
     pairs = {(mutant.file, lines[i][1:].strip(), lines[-1][1:].strip()) for i in range(len(lines))}
+    pairs |= {(file, old, _ANY) for file, old, _ in pairs}
     return any((file, old, new) in pairs for file, old, new, _ in EQUIVALENT)
 
 
@@ -311,13 +345,14 @@ def contexts(file: str) -> dict[int, list[str]]:
 
 def is_own(test: str, file: str) -> bool:
     """Say whether a test is of the package of a file."""
-    room = Path(file).parts[1].removesuffix(".py")
+    room = Path(file).parts[1].removesuffix(".py").strip("_")
     path = Path(test.partition("::")[0])
     if path.parts[0] == "errcomp":
         return path.parts[1].removesuffix(".py") == room
     # What people see is tested beside what draws and writes it, too.
     own = {room, *ALSO.get(room, ()), *(("report",) if "view" in Path(file).parts else ())}
-    return not own.isdisjoint((*path.stem.split("_"), path.parts[1]))
+    named = path.stem == f"test_{Path(file).stem.strip('_')}"
+    return named or not own.isdisjoint((*path.stem.split("_"), path.parts[1]))
 
 
 def tests_for(mutant: Mutant) -> tuple[list[str], list[str]]:
@@ -330,21 +365,17 @@ def tests_for(mutant: Mutant) -> tuple[list[str], list[str]]:
         for test in tests
     }
     if at_import:
-        asked |= {
-            test for test in every_test() if names_module(test.partition("::")[0], mutant.file)
-        }
+        # Whole files: tests that only look at constants run no line of the package.
+        asked |= {test for test in test_files() if names_module(test, mutant.file)}
     own = {test for test in asked if is_own(test, mutant.file)}
     return sorted(own), sorted(asked - own)
 
 
 @cache
-def every_test() -> frozenset[str]:
-    """Return all fast tests that ran when the record was made."""
-    from coverage import CoverageData
-
-    data = CoverageData(str(RECORD))
-    data.read()
-    return frozenset(one.partition("|")[0] for one in data.measured_contexts() if one)
+def test_files() -> frozenset[str]:
+    """Return the files with tests, and those with examples."""
+    files = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "errcomp").rglob("*.py")]
+    return frozenset(str(path.relative_to(ROOT)) for path in files)
 
 
 @cache
@@ -389,14 +420,25 @@ def judge(mutant: Mutant, tree: Path) -> Outcome:
     target = tree / mutant.file
     target.write_text(mutant.text, encoding="utf-8")
     try:
-        code, last = _run(tree, asked, mutant.file) if asked else (0, "")
-        # Without a test that failed, the mutant cannot be imported.
-        if code not in (0, 5):
-            return Outcome(mutant, True, last or asked[0], len(asked))
+        for some in (asked, _beside(asked, mutant.file)):
+            code, last = _run(tree, some, mutant.file) if some else (0, "")
+            # Without a test that failed, the mutant cannot be imported.
+            if code not in (0, 5):
+                return Outcome(mutant, True, last or some[0], len(asked))
         code, last = _run(tree, others, mutant.file) if others else (0, "")
     finally:
         shutil.copy2(ROOT / mutant.file, target)
     return Outcome(mutant, False, "", len(asked), last if code not in (0, 5) else "")
+
+
+def _beside(asked: Sequence[str], file: str) -> list[str]:
+    """Return the files of these tests, and the stored results of the package.
+
+    What a fixture of several tests runs, or a cache keeps, is only known of the first test.
+    """
+    room = Path(file).parts[1]
+    files = {test.partition("::")[0] for test in asked} | {f"tests/{room}/test_stored.py"}
+    return sorted(one for one in files if (ROOT / one).exists())
 
 
 def _run(tree: Path, asked: Sequence[str], file: str) -> tuple[int, str]:
@@ -443,7 +485,7 @@ def _ask(tree: Path, asked: Sequence[str], file: str, folder: str) -> None:
 
 @dataclass(frozen=True)
 class _Asked:
-    """Keeps the tests that are asked, in files named after the mutated module first.
+    """Keeps the tests and whole files that are asked, those named after the mutated module first.
 
     A test that is gone is not asked; named on the command line it would end the run with an error.
     """
@@ -458,7 +500,10 @@ class _Asked:
         def rank(item: Any) -> bool:
             return words.isdisjoint(Path(item.nodeid.partition("::")[0]).stem.split("_"))
 
-        items[:] = sorted((one for one in items if one.nodeid in self.tests), key=rank)
+        def asked(item: Any) -> bool:
+            return not self.tests.isdisjoint((item.nodeid, item.nodeid.partition("::")[0]))
+
+        items[:] = sorted(filter(asked, items), key=rank)
 
     def pytest_runtest_setup(self, item: Any) -> None:
         self.last.write_text(item.nodeid, encoding="utf-8")
