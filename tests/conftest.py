@@ -188,13 +188,18 @@ def _table(table: Any) -> dict[str, Any]:
     cells = [[column.cell(row) for column in table.columns] for row in table.rows]
     return {
         "title": [table.title, table.on],
-        "columns": [[one.header, one.key, one.choice, one.about, one.on] for one in table.columns],
+        "columns": [_column(one) for one in table.columns],
         "rows": [[[cell.text, cell.value, cell.tone] for cell in row] for row in cells],
         "more": [
             [_advised(one) for one in cell.more] for row in cells for cell in row if cell.more
         ],
         "notes": [[one.mark, one.text, one.below, one.apart, one.on] for one in table.remarks()],
     }
+
+
+def _column(one: Any) -> list[Any]:
+    side = "right" if one.right else "left"
+    return [one.header, one.key, one.choice, one.about, one.on, side]
 
 
 def _drawing(draw: Callable[[], Any]) -> Any:

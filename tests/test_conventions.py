@@ -177,6 +177,44 @@ def test_names_of_before_warn() -> None:
     assert "cores" not in inspect.signature(join).parameters
 
 
+#: Parameters that have another name today, and the modules where they are.
+OLD_NAMES = {
+    "errcomp.calibration.Composition.__init__": {"cores": "n_jobs"},
+    "errcomp.calibration.evaluation.composed.evaluate_composition": {"cores": "n_jobs"},
+    "errcomp.calibration.evaluation.scoring.crps_from_quantiles": {"observed": "measured"},
+    "errcomp.calibration.evaluation.scoring.pinball": {"observed": "measured"},
+    "errcomp.calibration.evaluation.scoring.pit_from_quantiles": {"observed": "measured"},
+    "errcomp.calibration.view.parameters.posterior": {"observed": "measured"},
+    "errcomp.halflife.view.figures.draw": {"found": "half_lives"},
+    "errcomp.halflife.view.figures.draw_releases_heat": {"found": "half_lives"},
+    "errcomp.metrics.bands.coverage_interval": {"cluster": "clusters", "confidence": "level"},
+    "errcomp.metrics.bands.interval_score": {"observed": "measured"},
+    "errcomp.propagation.errors.components.estimate_components": {"confidence": "level"},
+    "errcomp.propagation.errors.fitting.fit_errors": {"confidence": "level"},
+    "errcomp.propagation.errors.tails.Tails.quantile": {"level": "q"},
+    "errcomp.propagation.errors.tails.observe": {"cluster": "clusters"},
+    "errcomp.propagation.errors.tails.variance_df": {"cluster": "clusters"},
+    "errcomp.propagation.sums.laws.Moments.quantile": {"level": "q"},
+    "errcomp.propagation.validation.validate": {"assume": "correlation"},
+    "errcomp.readers.joining.join": {"by": "match"},
+}
+
+
+@pytest.mark.parametrize("name", OLD_NAMES)
+def test_a_parameter_is_known_by_its_old_name(name: str) -> None:
+    words = name.split(".")
+    at = next(i for i, word in enumerate(words) if word[0].isupper() or i == len(words) - 1)
+    function: Any = importlib.import_module(".".join(words[:at]))
+    for word in words[at:]:
+        function = getattr(function, word)
+    known = inspect.signature(function).parameters
+    for old, today in OLD_NAMES[name].items():
+        assert old not in known
+        assert today in known
+        with pytest.raises(TypeError, match=f"{old} is the old name of {today}"):
+            function(**{old: 1, today: 1})
+
+
 DOCUMENTS = sorted((ROOT / "tests/data/documents-v1").glob("*.json"))
 
 

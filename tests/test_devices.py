@@ -18,6 +18,17 @@ def test_every_row_names_the_document_that_prints_it() -> None:
     assert all(min(row.memory, row.bandwidth, row.peak) > 0 for row in DEVICES.values())
 
 
+def test_forms_of_a_device_differ_where_their_sheets_do() -> None:
+    for name, memory, bandwidths in (
+        ("A100-40G", 40, (1555, 1555)),
+        ("A100-80G", 80, (1935, 2039)),
+    ):
+        card, module = DEVICES[name], DEVICES[f"{name}-SXM"]
+        assert (card.memory, module.memory) == (memory, memory)
+        assert (card.bandwidth, module.bandwidth) == bandwidths
+        assert card.peak == module.peak == 19.5
+
+
 def test_a_card_of_two_devices_has_the_figures_of_the_card() -> None:
     two, one = DEVICES["MI250"], DEVICES["MI210"]
     assert (two.memory, two.bandwidth, two.peak, two.dies) == (128, 3277, 45.3, 2)

@@ -127,6 +127,9 @@ class TestProcesses:
                 list(map_jobs(warns(), [0, 1, 2], n_jobs=2))
         assert [str(one.message) for one in caught] == ["beware of 0", "beware of 1", "beware of 2"]
         assert {one.category for one in caught} == {RuntimeWarning}
+        places = {(one.filename, one.lineno) for one in caught}
+        assert len(places) == 1
+        assert next(iter(places))[0] == __file__
 
     def test_a_process_dies(self) -> None:
         def dies(x: int) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from errcomp.documents import load
 from errcomp.errors import InputError
 from errcomp.summary import summarize
 from errcomp.tables import Pairs
@@ -248,6 +249,16 @@ def test_metrics_with_one_reason_are_named_in_their_order() -> None:
             "be more than 12 times the metric",
             "WAPE, MAPE, GMAPE: no interval from 2 pairs: at least 4 are needed",
         ]
+
+
+def test_documents_without_means_of_groups_come_back_and_other_means_are_refused() -> None:
+    of_tools = summarize({**DATA, "tool": ["x"] * 30 + ["y"] * 30})
+    assert of_tools.macro is None
+    assert load(of_tools.to_dict()).to_dict() == of_tools.to_dict()
+    document = summarize(DATA, by="device", figures=["mape", "mae"]).to_dict()
+    del document["macro"]["mae"]
+    with pytest.raises(InputError, match="the means of exactly the metrics in units"):
+        load(document)
 
 
 @pytest.mark.extras

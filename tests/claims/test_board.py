@@ -118,6 +118,16 @@ def test_a_folder_is_taken_apart(shared_data: Path) -> None:
     assert left_out.reason.startswith("measured must be positive, got 0.0 in rows 125")
 
 
+def test_what_cannot_be_compared_leaves_the_others(tmp_path: Path) -> None:
+    for name, real in (("a", 0.0), ("b", 24.0)):
+        rows = [("alexnets.jsonl", i, 23.5, real) for i in range(3)]
+        _csv(tmp_path / f"{name}.csv", rows, "model_group_file,index,predicted_ms,real_ms")
+    found = board(tmp_path)
+    assert [(row.source, row.n) for row in found.rows] == [(str(tmp_path / "b.csv"), 3)]
+    (left_out,) = found.left_out
+    assert "measured must be positive" in left_out.reason
+
+
 def test_sources_without_pairs_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "astra.log"
     path.write_text("sys[0] finished, 1200 cycles, exposed communication 300 cycles.\n")

@@ -263,6 +263,23 @@ def test_too_many_models_to_adjust_for_is_said():
     assert caveat.evidence == {"rows": 36, "models": 18}
 
 
+@pytest.mark.parametrize(("n", "adjusted"), [(50, ("model",)), (49, ())])
+def test_models_are_adjusted_for_from_five_rows_a_column(n, adjusted):
+    # One constant, one factor, eight models that differ from the first: ten columns.
+    rng = np.random.default_rng(0)
+    pairs = Pairs(
+        {
+            "predicted": np.exp(rng.normal(0, 0.1, n)),
+            "measured": np.ones(n),
+            "mode": np.where(rng.permutation(n) % 2, "a", "b"),
+            "device": [f"d{i % 5}" for i in range(n)],
+            "model": [f"m{i % 9}" for i in range(n)],
+        }
+    )
+    absolute, _ = regressions_of(pairs)
+    assert absolute.adjusted_for == adjusted
+
+
 def test_more_terms_than_rows_is_an_error_here_and_a_caveat_in_drivers():
     pairs = Pairs({"predicted": [1.1, 1.2, 1.4], "measured": [1.0] * 3, "dtype": ["a", "b", "c"]})
     with pytest.raises(InputError, match="two more rows than terms, got 3 rows for 3 terms"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,10 @@ def test_two_equal_causes_cannot_be_ranked() -> None:
     assert found.largest is None
     assert found.sure < 0.9
     assert "cannot be determined" in str(found.view().verdicts[0].head)
+    one, two = found.parts
+    more = replace(found, parts=(one, two, replace(two, cause="noise", added=0.001)))
+    (note,) = (note for note in more.view().tables[0].notes if "Whether" in str(note))
+    assert f"Whether {one.cause} or {two.cause} adds more" in str(note)
 
 
 def test_rows_that_differ_without_a_reason_are_a_part() -> None:

@@ -246,6 +246,12 @@ def test_events_that_sum_up_others(tmp_path: Path) -> None:
     assert rows.select("measured", "count").rows() == [(15.0, 4)]
 
 
+def test_an_event_alone_sums_up_others_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for together in ("columns", "spans"):
+        monkeypatch.setattr(xplane._wire, together, lambda *given: None)
+    test_events_that_sum_up_others(tmp_path)
+
+
 def test_statistics_of_all_kinds_and_none(tmp_path: Path) -> None:
     plane = Plane("/device:GPU:0", {"blob": b"\xff", "minus": -4, "half": 0.5})
     plane.line("Stream #1", [("k", 10, 60, {"hlo_op": 7, "name": -1, "tf_op": "x"}), ("", 80, 1)])

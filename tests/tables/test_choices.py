@@ -106,6 +106,7 @@ def test_times_are_divided() -> None:
     found = choices_of(Pairs(columns), between="batch", per="batch")
     assert np.exp(found.rows.x).tolist() == pytest.approx([1.0, 0.75, 1.0])
     assert np.exp(found.rows.y).tolist() == pytest.approx([1.0, 0.9, 0.75])
+    assert (found.per, found.price, found.higher) == ("batch", "", False)
 
 
 def test_predictions_of_nothing_are_left_out() -> None:

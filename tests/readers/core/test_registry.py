@@ -70,6 +70,14 @@ def written(folder: Path) -> Path:
     return path
 
 
+def test_a_part_of_a_name_finds_one_tool_or_names_all() -> None:
+    assert [tool.name for tool in registry.tools("kineto")] == ["PyTorch profiler"]
+    with pytest.raises(InputError, match=r"'sim' matches several tools\. Tools: Accel-Sim, "):
+        registry.tools("sim")
+    with pytest.raises(InputError, match=r"no tool 'kinteo'.*kineto"):
+        registry.tools("kinteo")
+
+
 def test_one_file_in_a_room_adds_a_reader(
     room: str, tmp_path: Path, run: Callable[..., Any]
 ) -> None:
