@@ -365,7 +365,8 @@ def _key_texts(rows: pl.DataFrame, keys: Sequence[str]) -> tuple[str, ...]:
 
 _NESTED = re.compile(r"_Z(?:N[KVO]*)?(?=\d|St)")
 _SUFFIX = re.compile(r"(?:\.kd|\.intern|\.clone|\.isra|\.constprop|\.part|\.cold)(?:\.\d+)*$")
-_NUMBER = re.compile(r"(?:[._]\d+)+$")
+#: Numbers at the end, of a name that is read backwards: a search would begin at each of them.
+_NUMBERS = re.compile(r"(?:\d+[._])+")
 _WORDS = ("void ", "static ", "inline ", "const ")
 
 
@@ -404,7 +405,8 @@ def normalised(name: str) -> str:
     text = text.rsplit("/", 1)[-1].strip()
     text = _SUFFIX.sub("", text)
     # A name that is only a number keeps it.
-    return (_NUMBER.sub("", text) or text).lower()
+    numbers = _NUMBERS.match(text[::-1])
+    return ((text[: -numbers.end()] if numbers else text) or text).lower()
 
 
 def _identifiers(rest: str) -> str:

@@ -15,6 +15,8 @@ import errcomp as ec
 from errcomp.errors import InputError
 from errcomp.readers.core.registry import Format, recognise
 from errcomp.readers.core.source import Source
+from errcomp.readers.joining import normalised
+from errcomp.readers.profilers.phases import phase_of
 from tests.readers.test_every_format import READABLE, main_file
 
 #: Characters of a run. Where each position is compared with all others, it takes ten seconds.
@@ -84,4 +86,13 @@ def test_a_long_cell_takes_little_time(tmp_path: Path, run: str) -> None:
     began = time.process_time()
     with pytest.raises(InputError, match=r"pairs\.csv"):
         ec.read(path)
+    assert time.process_time() - began < SECONDS
+
+
+@pytest.mark.parametrize("run", ["_1", ".1", "1.", "=", "(", "a", " "])
+def test_a_long_name_takes_little_time(run: str) -> None:
+    began = time.process_time()
+    for name in (f"x{run * LONG}y", f"x{run * LONG}"):
+        normalised(name)
+        phase_of(name)
     assert time.process_time() - began < SECONDS

@@ -20,7 +20,8 @@ _NAMES = (
     # Optimizers of PyTorch mark their own calls.
     (OPTIMIZER, re.compile(rf"opt(?:im(?:i[sz]er)?)?{_SUFFIX}|optimizer\.(?:step|zero_grad)#.*")),
 )
-_EDGES = re.compile(r"^\W+|\W+$")
+#: From the first letter or digit to the last.
+_INNER = re.compile(r"\w(?:.*\w)?", re.DOTALL)
 
 
 def phase_of(name: str) -> str | None:
@@ -31,7 +32,8 @@ def phase_of(name: str) -> str | None:
     >>> [phase_of(name) for name in ("## forward ##", "Optimizer.step#SGD.step", "layer 1")]
     ['forward', 'optimizer', None]
     """
-    plain = _EDGES.sub("", name).lower()
+    inner = _INNER.search(name)
+    plain = inner.group().lower() if inner else ""
     return next((phase for phase, known in _NAMES if known.fullmatch(plain)), None)
 
 
