@@ -68,8 +68,8 @@ def measure(question: asking.Question) -> None:
         rows,
         "pairs",
         ours(frame),
-        why="Both compute the six figures of all groups from the same rows and order them; errcomp "
-        "also checks each value.",
+        why="Both compute the six metrics of each group from the same rows, and sort the groups; "
+        "errcomp also checks each value.",
         Polars=lambda: in_order(by_hand(frame).collect()),
         Polars_streaming=lambda: in_order(by_hand(frame).collect(engine="streaming")),
         pandas=peers["pandas"],

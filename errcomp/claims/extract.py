@@ -117,8 +117,8 @@ def extract(
     number : int
         Which table of the file, from 1.
     columns : str, optional
-        The key whose values the headings of the figures are: ``"device"`` for columns named V100
-        and H100.
+        The key whose values the headings of the numeric columns are: ``"device"`` for columns named
+        V100 and H100.
     only : sequence of str
         Headings of the columns to take; by default all that hold figures.
     common : mapping, optional

@@ -160,8 +160,8 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
     order.add_argument(
         "--order",
         metavar="VERSION,VERSION",
-        help="versions, oldest first; needed only if none of release dates, version numbers and "
-        "dates of validation gives their order",
+        help="versions, oldest first; needed only if release dates, version numbers and dates of "
+        "validation do not give their order",
     )
     order.add_argument(
         "--order-by",

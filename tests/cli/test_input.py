@@ -92,7 +92,7 @@ def test_a_table_that_may_be_cut_off_is_noted_once(run: Run, tmp_path: Path, com
         path.write_text(ENDS[command] + end)
         found = run(*command.split(), path)
         assert found.code == 0, found.err
-        assert found.err.count("The last line of table.csv has no line end") == n
+        assert found.err.count("The last line of table.csv does not end with a line break") == n
 
 
 RESULTS = b"app,gpu,sim,hw\nbert,A,110,100\nbert,B,90,100\ngpt,A,95,100\n"
@@ -179,7 +179,9 @@ def test_a_folder_and_a_pattern_of_files(run: Run, tmp_path: Path) -> None:
     pattern = run("audit", tmp_path / "*.csv", "--by", "file", "--json")
     assert pattern.json["rows"] == whole.json["rows"]
     (tmp_path / "b.csv").write_bytes(RESULTS.rstrip())
-    assert "note: The last line of b.csv has no line end" in run("audit", tmp_path).err
+    assert (
+        "note: The last line of b.csv does not end with a line break" in run("audit", tmp_path).err
+    )
 
 
 def test_rows_without_a_number_are_left_out_on_request(run: Run, tmp_path: Path) -> None:

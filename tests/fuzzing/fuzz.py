@@ -228,7 +228,7 @@ def broken(mutant: Mutant, before: Answer, after: Answer) -> str:
     if mutant.promise == "same":
         return "a wrapping changes values"
     told = after.account != before.account or any(
-        "no line end" in str(one) for one in after.account
+        "not end with a line break" in str(one) for one in after.account
     )
     if mutant.promise == "counted" and not told:
         changed = set(before.values) ^ set(after.values)

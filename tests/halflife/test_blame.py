@@ -80,7 +80,7 @@ def test_the_sentence():
     assert head == "net takes 3.0 % less time since 1.6:"
     assert text == (
         "Conv (-8.3 %) takes off 5.0 points; Gelu (+20.0 %) adds 2.0 points; the rest: "
-        "0.0. The parts are 70 % of its time."
+        "0.0 points. The parts are 70 % of its time."
     )
 
 
@@ -98,7 +98,7 @@ def test_a_change_that_no_part_has_is_in_the_rest():
     assert event.rest.points == pytest.approx(0.1, abs=0.005)
     assert event.rest.p < 0.001
     assert all(part.p > 0.05 for part in event.parts)
-    assert "2 other parts, none clear: " in sentence(event)[1]
+    assert "2 other parts, none significant: " in sentence(event)[1]
 
 
 def test_parts_that_come_and_go():

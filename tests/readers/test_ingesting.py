@@ -273,7 +273,7 @@ def test_rows_that_may_be_cut_off_have_a_note(tmp_path: Path) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("tool,level,quantity,unit,predicted,measured,status\nx,model,time,ms,1,2,")
     (note,) = ingest(path).notes
-    assert note.startswith("The last line of rows.csv has no line end")
+    assert note.startswith("The last line of rows.csv does not end with a line break")
 
 
 def test_what_many_files_say_is_said_once(tmp_path: Path) -> None:

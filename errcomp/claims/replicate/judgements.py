@@ -322,8 +322,8 @@ def _of_tool(source: Source, cell: PrintedCell, n: int) -> list[Candidate]:
 
 #: Both ways of counting partial support; the one that "covered" suggests is first.
 _WAYS: Mapping[str, str] = {
-    "SP": "full or partial support counts",
-    "S": "only full support counts",
+    "SP": "counting full and partial support",
+    "S": "counting full support only",
 }
 
 

@@ -279,7 +279,8 @@ def _without_full(source: Source, cell: PrintedCell) -> Cell:
     ]
     rule = "categories of Table 9 without full support"
     holds = set(without) == set(cell.printed.split(", "))
-    return said(cell, holds, float(len(without)), "count", rule, f"These: {', '.join(without)}.")
+    names = f"Categories: {', '.join(without)}."
+    return said(cell, holds, float(len(without)), "count", rule, names)
 
 
 def _lowest_claim(source: Source, cell: PrintedCell) -> Cell:
@@ -294,7 +295,7 @@ def _lowest_claim(source: Source, cell: PrintedCell) -> Cell:
     return said(
         cell, not below, float(len(below)), "count",
         "tools in Table 2 with a claim below 1 %",
-        f"These: {others}. “< 1 %” may be higher or lower." if below else "",
+        f"Below 1 %: {others}. The error behind “< 1 %” may be above or below." if below else "",
     )  # fmt: skip
 
 

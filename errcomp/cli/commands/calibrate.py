@@ -221,9 +221,9 @@ def _add_path(parser: argparse.ArgumentParser) -> None:
         nargs="?",
         default=_EMBEDDED,
         metavar="PATH",
-        help="table of kernels (CSV, Parquet, JSON, JSON lines) with the column run_measured "
-        "(measured time of the whole run), output of a tool (see: errcomp readers), "
-        f"or name of a built-in table (default: {_EMBEDDED})",
+        help="a table of kernels (CSV, Parquet, JSON, JSON lines) that has the column run_measured "
+        "(measured time of the whole run), the output of a tool (see: errcomp readers), "
+        f"or the name of a built-in table (default: {_EMBEDDED})",
     )
 
 

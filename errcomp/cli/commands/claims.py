@@ -137,7 +137,7 @@ def build(parser: Parser) -> None:
     extract.add_argument(
         "--columns-are",
         metavar="KEY",
-        help="the headings of the figures are values of this key, e.g. device",
+        help="the headings of the numeric columns are values of this key, e.g. device",
     )
     extract.add_argument(
         "--number", type=count, default=1, metavar="N", help="which table of the file (default: 1)"

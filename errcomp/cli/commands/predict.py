@@ -33,8 +33,8 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "table",
         metavar="PATH",
-        help="table of kernels (CSV, Parquet, JSON, JSON lines), output of a tool (see: errcomp "
-        "readers), or name of a built-in table",
+        help="a table of kernels (CSV, Parquet, JSON, JSON lines), the output of a tool (see: "
+        "errcomp readers), or the name of a built-in table",
     )
     parser.add_argument("--model", type=Path, required=True, metavar="FILE", help="the model file")
     parser.add_argument(

@@ -73,8 +73,8 @@ def build(parser: Parser) -> None:
         nargs="?",
         default=_EMBEDDED,
         metavar="TABLE",
-        help="table of kernels (CSV, Parquet, JSON, JSON lines), output of a tool (see: errcomp "
-        f"readers), or name of a built-in table (default: {_EMBEDDED})",
+        help="a table of kernels (CSV, Parquet, JSON, JSON lines), the output of a tool (see: "
+        f"errcomp readers), or the name of a built-in table (default: {_EMBEDDED})",
     )
     # `validate` takes the place of TABLE; its own table follows.
     parser.add_argument("rest", nargs="?", metavar="", help=argparse.SUPPRESS)

@@ -207,9 +207,9 @@ def _turnbull(expiry: Expiry, level: float) -> HalfLife:
     refused = ""
     if median.low <= whole and np.isinf(median.high):
         refused = (
-            f"{face.n} series in {face.n_clusters} clusters ({face.n_events} of the series "
-            f"expired) give no bound on the median at a confidence of {format_number(level)}: "
-            "there are too few series, or there is too much noise."
+            f"no bound on the median at a confidence of {format_number(level)}: {face.n} series "
+            f"in {face.n_clusters} clusters, of which {face.n_events} expired, are too few or too "
+            "noisy."
         )
     details = {
         "times": [None if np.isinf(t) else float(t) for t in face.right],

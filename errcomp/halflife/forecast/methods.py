@@ -35,9 +35,7 @@ _FINE = 256
 _COARSE = 32
 #: Fewest clusters with steps to draw from.
 _FEW = 5
-_SPREAD = (
-    "The errors at calibration are normally distributed, and their spread is treated as known."
-)
+_SPREAD = "Assumed: the errors at calibration are normal, and their spread is known."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -198,7 +196,7 @@ def by_steps(asked: Question, steps: Sequence[Steps], fit: Fit) -> Forecast | st
     if hidden := len(steps) - len(pooled.series):
         assumptions.append(
             f"{hidden} of {len(steps)} series are left out, because they are too short or too "
-            "noisy to detect a step as large as the promise."
+            "noisy to detect a step as large as the promised error."
         )
     return replace(forecast, assumptions=tuple(assumptions))
 

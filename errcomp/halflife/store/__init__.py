@@ -540,7 +540,7 @@ def _check_columns(kinds: Mapping[str, Kind], given: Plain, name: str) -> None:
             has, lacks = ("the table", f"the history {name!r}")[:: 1 if here else -1]
             raise InputError(
                 f"{given.prefix}{has} has a column '{column}', but {lacks} does not: {why}. Change "
-                "the table, or add it under another name (name=, --name)."
+                "the new table, or add it under another name (name=, --name)."
             )
 
 

@@ -76,7 +76,7 @@ def sentence(event: Event) -> tuple[str, str]:
     >>> print(text.partition("; the rest")[0])
     Conv (-8.3 %) takes off 5.0 points; Gelu (+20.0 %) adds 2.0 points
     >>> print("The rest" + text.partition("; the rest")[2])
-    The rest: 0.0. The parts are 70 % of its time.
+    The rest: 0.0 points. The parts are 70 % of its time.
     """
     percent = format_change(abs(event.change)).lstrip("+")
     if event.p <= _CLEAR or (math.isnan(event.p) and event.change):
@@ -90,9 +90,9 @@ def sentence(event: Event) -> tuple[str, str]:
     unclear = not any(part.p <= _CLEAR for part in others)
     if others:
         total = sum(part.points for part in others)
-        none = ", none clear" if unclear else ""
-        said.append(f"{count(len(others), 'other part')}{none}: {_points(total)}")
-    said.append(f"the rest: {_points(event.rest.points)}")
+        none = ", none significant" if unclear else ""
+        said.append(f"{count(len(others), 'other part')}{none}: {_points(total)} points")
+    said.append(f"the rest: {_points(event.rest.points)} points")
     text = "; ".join(said) + "."
     if event.listed < _MOST:
         text += f" The parts are {100 * event.listed:.0f} % of its time."

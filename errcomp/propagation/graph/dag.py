@@ -154,7 +154,9 @@ class Dag(Node, node="dag"):
         for key, check in (("streams", _NAME.check), ("chakra", CHAKRA.check)):
             given, where = getattr(self, key), f"Dag.{key}"
             if not isinstance(given, Mapping):
-                raise InputError(f"{where}: must be a mapping from event ids, got {shown(given)}")
+                raise InputError(
+                    f"{where}: must be a mapping whose keys are event ids, got {shown(given)}"
+                )
             if lost := [event for event in given if event not in known]:
                 raise InputError(f"{where}: no event is named {listed(lost)}")
             object.__setattr__(self, key, {e: check(v, where) for e, v in given.items()})

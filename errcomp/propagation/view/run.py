@@ -190,7 +190,7 @@ def _run(result: Propagation, title: str) -> Table:
     notes: list[Note | str] = [
         f"Predicted: {format_number(first.prediction)}{unit}."
         + (f" Measured: {format_number(first.measured)}{unit}." if first.measured else "")
-        + f" Time-weighted kernel error: {format_fraction(first.kernel_sd)} (sd).",
+        + f" Kernel errors (sd, weighted by time): {format_fraction(first.kernel_sd)}.",
         *_outside_note(first),
         *_growth_notes(first),
         " ".join(_terms(result)),

@@ -239,7 +239,7 @@ def _layers(source: Source, sheet: Sheet, run: str | None) -> list[dict[str, Any
                 )
     if not rows:
         raise source.error(
-            "the table of layers has no column of times. Copy the file again.", line=1
+            "the table of layers has no column with times. Copy the file again.", line=1
         )
     return rows
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar, overload
 
 from errcomp.errors import InputError
 from errcomp.readers.core.sheet import Sheet, sheet_of
-from errcomp.system import strict_yaml
 from errcomp.system.strict_json import DoubledNameError, loads_text, refuse_doubles
 
 if TYPE_CHECKING:
@@ -98,15 +97,16 @@ def refuse_special(path: Path, name: str = "") -> None:
 
 
 def unended(name: str) -> str:
-    """Return the note about a file whose last line has no line end.
+    """Return the note about a file whose last line does not end with a line break.
 
     Examples
     --------
-    >>> unended("run.log")
-    'The last line of run.log has no line end. If the file was cut off, its last value is wrong.'
+    >>> unended("run.log").split(". ")  # doctest: +NORMALIZE_WHITESPACE
+    ['The last line of run.log does not end with a line break',
+     'If the file was cut off, its last value is wrong.']
     """
     why = "If the file was cut off, its last value is wrong."
-    return f"The last line of {name} has no line end. {why}"
+    return f"The last line of {name} does not end with a line break. {why}"
 
 
 class Source:
@@ -126,8 +126,8 @@ class Source:
     path : Path
     name : str
     unended : bool
-        Whether the last line of the text, once read, has no line end: the file may have been cut
-        off within that line. False for text that ends in a bracket, such as JSON.
+        Whether the last line of the text, once read, does not end with a line break: the file may
+        have been cut off within that line. False for text that ends in a bracket, such as JSON.
 
     Examples
     --------
@@ -467,6 +467,8 @@ class Source:
         {'time': 12}
         """
         import yaml
+
+        from errcomp.system import strict_yaml
 
         try:
             return strict_yaml.loads(self.text)

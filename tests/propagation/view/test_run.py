@@ -141,7 +141,7 @@ def test_without_error_there_is_no_budget() -> None:
     found = propagate(kernels(), errors=given_errors(0.0), correlation=["repeats", "unknown"])
     (outcomes,) = texts(found)
     assert "Effective" not in outcomes
-    assert "Time-weighted kernel error: 0.00 % (sd)." in outcomes
+    assert "Kernel errors (sd, weighted by time): 0.00 %." in outcomes
 
 
 def test_bias_is_said_in_words() -> None:
