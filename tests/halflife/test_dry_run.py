@@ -108,7 +108,10 @@ def test_random_orders_follow_the_seed():
 def test_what_is_within_the_promise_is_no_alarm():
     assert dry_run(history(step=0.3)).alarms
     assert not dry_run(history(step=0.3), error=0.5).alarms
-    assert not dry_run(history(step=0.3), margin=0.5).alarms
+    wide = dry_run(history(step=0.3), margin=0.5)
+    assert not wide.alarms
+    assert dict(wide.view().method)["Margin"] == "50.00 %"
+    assert dict(dry_run(history()).view().method)["Margin"] == "none"
 
 
 def test_an_error_that_becomes_smaller_is_no_regression():

@@ -110,6 +110,7 @@ def test_an_error_that_is_noise_is_no_half_life() -> None:
     (group,) = half_life(rows).groups
     assert group.threshold.value is None
     assert all(estimate.half_life is None and estimate.refused for estimate in group.estimates)
+    assert [estimate.unit for estimate in group.estimates] == ["releases", "months"]
     # The steps are there all the same.
     assert [step.version for step in group.steps if step.n_series > 2] == ["1.8"]
 

@@ -116,6 +116,16 @@ RANKS = "# Rank 0 Pid 1 on a device 0 [0x00] G\n# Rank 1 Pid 2 on a device 1 [0x
         ("24 2 float sum", None),
         ("16 2 float", None),
         ("16 2 strange sum", None),
+        *(
+            (f"{2 * width} 2 {name} sum", "all_reduce")
+            for width, names in (
+                (1, ("int8", "uint8", "f8e4m3", "f8e5m2")),
+                (2, ("half", "bfloat16")),
+                (4, ("int32", "uint32", "float")),
+                (8, ("int64", "uint64", "double")),
+            )
+            for name in names
+        ),
     ],
 )
 def test_a_collective_is_found_where_one_is_possible(
