@@ -10,6 +10,7 @@
 from __future__ import annotations
 
 import builtins
+import gc
 import importlib
 import importlib.util
 import os
@@ -70,6 +71,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
+
+
+def pytest_collection_finish() -> None:
+    """Spare the collector of garbage all that the tests themselves are made of."""
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
