@@ -250,6 +250,8 @@ def _shape(part: Any) -> list[Any]:
         return [part.get_text(), str(part.get_color()), [*part.get_position()], *look]
     if isinstance(part, Line2D):
         looks = [part.get_color(), part.get_marker(), part.get_linestyle(), part.get_linewidth()]
+        if part.get_marker() not in ("None", ""):
+            looks += [part.get_markersize(), part.get_markerfacecolor()]
         return [np.asarray(part.get_xydata()), *map(str, looks)]
     if isinstance(part, Patch):
         place = part.get_path().transformed(part.get_patch_transform()).vertices
