@@ -436,8 +436,9 @@ def _beside(asked: Sequence[str], file: str) -> list[str]:
 
     What a fixture of several tests runs, or a cache keeps, is only known of the first test.
     """
-    room = Path(file).parts[1]
+    room, name = Path(file).parts[1], f"test_{Path(file).stem.strip('_')}"
     files = {test.partition("::")[0] for test in asked} | {f"tests/{room}/test_stored.py"}
+    files |= {one for one in test_files() if Path(one).stem == name and is_own(one, file)}
     return sorted(one for one in files if (ROOT / one).exists())
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,6 +14,7 @@ from errcomp.caveats.shape import (
     aggregation_matters,
     agreeing,
     asymmetric_error,
+    largest_over_mean,
     one_sided,
     small_quantities,
     tail,
@@ -273,3 +275,9 @@ def test_errors_near_the_largest_float_do_not_overflow() -> None:
         assert factor == (None, None)
     found = caveat_of(asymmetric_error(case_of([1e-300, 1e-308, 1.0], [1.0, 1.0, 1.0])))
     assert np.isfinite(found.evidence["symmetric"])
+
+
+def test_the_largest_error_of_the_heavier_law_counts() -> None:
+    # The median of the largest of ten exponential errors; of one error, t is the heavier law.
+    assert largest_over_mean(10) == pytest.approx(-math.log(1 - 0.5**0.1))
+    assert largest_over_mean(1) > math.log(2)

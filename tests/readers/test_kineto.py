@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pytest
 
@@ -19,6 +20,7 @@ from errcomp.readers.core.output import Output
 from errcomp.readers.core.registry import recognise
 from errcomp.readers.core.source import Source
 from errcomp.readers.profilers import kineto
+from errcomp.readers.profilers.kineto import columns
 from errcomp.readers.profilers.kineto import events as _kineto_events
 from errcomp.readers.profilers.kineto.classes import class_of
 
@@ -648,3 +650,10 @@ def test_graphs_of_samples_take_as_long_as_their_traces(shared_data: Path) -> No
         assert isinstance(first, float)
         assert found.graph is not None
         assert total(found.graph()) == pytest.approx(last - first, abs=1)
+
+
+def test_steps_are_in_the_order_of_their_starts() -> None:
+    steps = [("b", 1.0, 5.0), ("a", 0.0, 10.0), ("b", 1.0, 4.0)]
+    ordered, of = columns.steps_of(steps, np.array([0.5, 2.0, 7.0, 11.0]))
+    assert ordered == [("a", 0.0, 10.0), ("b", 1.0, 5.0)]
+    assert of.tolist() == [0, 1, -1, -1]
