@@ -99,7 +99,7 @@ def test_counts(found):
         ("table8_vidur", "P99/mean", "vllm", R, 1.774560, "'linear'"),
         ("table8_vidur", "Preempted share", "vllm", R, 0.265, "preemption time above 0"),
         ("table9_totals", "coverage, % weighted", "vidur", R, 7.5 / 36, "(S + P/2) / 36"),
-        ("table9_totals", "union of all tools, scenarios", "suite", A, 16, "only full support"),
+        ("table9_totals", "union of all tools, scenarios", "suite", A, 16, "full support only"),
         ("table9_totals", "T4+I5+D1 scenarios", "suite", R, 13, "of T4, I5 and D1"),
         ("table9_totals", "workloads said to lack any tool, %", "suite", N, 13 / 36, "names"),
         ("text_neusight", "GPU types, second edition", "value", A, 10, "listed in Table 6"),

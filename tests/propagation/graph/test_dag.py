@@ -291,7 +291,7 @@ def test_results_no_longer_needed_are_dropped() -> None:
         (lambda: Dag({"a": 1.0}, streams={"b": "0"}), "Dag.streams: no event is named 'b'"),
         (
             lambda: Dag({"a": 1.0}, streams=[("a", "0")]),
-            "Dag.streams: must be a mapping from event",
+            "Dag.streams: must be a mapping whose keys are event ids",
         ),
         (lambda: Dag({"a": 1.0}, streams={"a": 0}), "Dag.streams: must be text, got 0"),
         (lambda: Dag({"a": 1.0}, chakra={"b": 1}), "Dag.chakra: no event is named 'b'"),

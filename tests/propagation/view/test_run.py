@@ -77,7 +77,7 @@ def test_one_run_of_the_embedded_table(neusight: Any) -> None:
         assert re.search(rf"^{name} ", outcomes, re.M)
     assert re.search(r"^unknown +– +– +– +– +\d", outcomes, re.M)
     said = flowing(outcomes)
-    assert "Predicted: 671 ms. Measured: 686.2 ms. Time-weighted kernel" in said
+    assert "Predicted: 671 ms. Measured: 686.2 ms. Kernel errors (sd" in said
     assert re.search(
         r'Under "estimated" the error falls from .* to .*: equivalent to \d[\d.]* independent ker',
         said,
