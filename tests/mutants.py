@@ -351,8 +351,7 @@ def is_own(test: str, file: str) -> bool:
         return path.parts[1].removesuffix(".py") == room
     # What people see is tested beside what draws and writes it, too.
     own = {room, *ALSO.get(room, ()), *(("report",) if "view" in Path(file).parts else ())}
-    named = path.stem == f"test_{Path(file).stem.strip('_')}"
-    return named or not own.isdisjoint((*path.stem.split("_"), path.parts[1]))
+    return not own.isdisjoint((*path.stem.split("_"), path.parts[1]))
 
 
 def tests_for(mutant: Mutant) -> tuple[list[str], list[str]]:

@@ -41,14 +41,15 @@ def test_aliases_that_multiply_are_refused(each: str) -> None:
     assert set(loads(grown(4, each))) == {"a0", "a1", "a2", "a3"}
 
 
-def test_the_size_counts_each_value_and_alias(monkeypatch: pytest.MonkeyPatch) -> None:
-    # The object, four keys, a list of two numbers, an alias of it, a number, and an alias of it.
-    text = "{a: &x [1, 2], b: *x, c: &y 3, d: *y}"
-    monkeypatch.setattr(strict_yaml, "_MOST", 13)
-    assert loads(text) == {"a": [1, 2], "b": [1, 2], "c": 3, "d": 3}
-    monkeypatch.setattr(strict_yaml, "_MOST", 12)
-    with pytest.raises(ValueError, match="more than 12 values"):
+def test_only_what_aliases_repeat_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    # A list of two numbers, and it again within a list: 3 and 1 + 3 + 1 values; and a number.
+    text = "{a: &x [1, 2], b: &y [*x, 5], c: *y, d: &z 3, e: *z}"
+    monkeypatch.setattr(strict_yaml, "_MOST", 9)
+    assert loads(text) == {"a": [1, 2], "b": [[1, 2], 5], "c": [[1, 2], 5], "d": 3, "e": 3}
+    monkeypatch.setattr(strict_yaml, "_MOST", 8)
+    with pytest.raises(ValueError, match="its aliases stand for more than 8 values"):
         loads(text)
+    assert loads(str([*range(100)])) == [*range(100)]
 
 
 def test_what_holds_itself_is_refused() -> None:

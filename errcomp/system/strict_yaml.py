@@ -6,7 +6,7 @@ from typing import Any
 
 #: Lists and objects within each other; the parser in C ends the process at some 20,000.
 _DEEPEST = 200
-#: Values of a list or an object, with those that its aliases repeat.
+#: Values that all aliases together repeat.
 _MOST = 10_000_000
 
 
@@ -33,6 +33,7 @@ def _check(events: Any) -> None:
     import yaml
 
     sizes: dict[str, int] = {}
+    repeated = 0
     # Of each list and object that is open: its anchor, and how many values it holds.
     opened: list[tuple[str | None, int]] = [(None, 0)]
     for event in events:
@@ -51,7 +52,8 @@ def _check(events: Any) -> None:
             if any(event.anchor == anchor for anchor, _ in opened):
                 raise ValueError(f"{event.anchor} holds itself")
             size = sizes.get(event.anchor or "", 1)
+            repeated += size
+            if repeated > _MOST:
+                raise ValueError(f"its aliases stand for more than {_MOST:,} values")
         anchor, before = opened[-1]
         opened[-1] = (anchor, before + size)
-        if before + size > _MOST:
-            raise ValueError(f"its aliases stand for more than {_MOST:,} values")

@@ -229,7 +229,7 @@ def _batches(sizes: Sequence[tuple[int, int]], columns: int) -> list[list[int]]:
         groups.setdefault(size, []).append(i)
     found = []
     for (k, m), at in groups.items():
-        step = max(1, _AT_ONCE // (k * (k + m) * columns))
+        step = max(1, _AT_ONCE // max(k * (k + m) * columns, 1))
         found += [at[i : i + step] for i in range(0, len(at), step)]
     return found
 
