@@ -65,15 +65,18 @@ STORED = Path(__file__).parent / "data" / "stored"
 
 
 @pytest.fixture
-def stored() -> Callable[[str, Any], None]:
+def stored() -> Callable[..., None]:
     """Compare a whole result with the one stored in tests/data/stored, numbers to six digits.
+
+    Numbers that differ by the share ``rel`` or by ``least`` are equal: where an optimizer stops,
+    the last bits of a processor's sums decide.
 
     ``stored("readers/vidur", found)`` takes results, arrays, frames, and lists and mappings of
     such. After a change that is meant to change results, ``STORE=1 pytest ...`` writes the files
     anew; read their diff.
     """
 
-    def check(name: str, found: object) -> None:
+    def check(name: str, found: object, rel: float = 1e-6, least: float = 1e-12) -> None:
         path = STORED / f"{name}.json"
         found = _plain(found)
         text = json.dumps(found, indent=1, ensure_ascii=False) + "\n"
@@ -84,7 +87,7 @@ def stored() -> Callable[[str, Any], None]:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
         expected = json.loads(path.read_text(encoding="utf-8"))
-        differences = list(_differences(expected, found, ""))
+        differences = list(_differences(expected, found, "", (rel, least)))
         assert not differences, f"other than stored in {path}:\n" + "\n".join(differences[:20])
 
     return check
@@ -136,18 +139,20 @@ def _sums(found: np.ndarray) -> dict[str, Any]:
     return {"shape": list(found.shape), "some": _plain(some), "sums": _plain(sums)}
 
 
-def _differences(expected: Any, found: Any, place: str) -> Iterator[str]:
+#: What numbers may differ by: a share of the expected one, or this much.
+Close = tuple[float, float]
+
+
+def _differences(expected: Any, found: Any, place: str, close: Close) -> Iterator[str]:
     """Say where two documents differ."""
     if isinstance(expected, dict) and isinstance(found, dict) and [*expected] == [*found]:
         for name in expected:
-            yield from _differences(expected[name], found[name], f"{place}.{name}")
+            yield from _differences(expected[name], found[name], f"{place}.{name}", close)
     elif isinstance(expected, list) and isinstance(found, list) and len(expected) == len(found):
         for i, (one, other) in enumerate(zip(expected, found, strict=True)):
-            yield from _differences(one, other, f"{place}[{i}]")
+            yield from _differences(one, other, f"{place}[{i}]", close)
     elif isinstance(expected, float) and isinstance(found, float):
-        # Where a solver stops, the last bits of a processor's sums decide.
-        least = 1e-8 if place.endswith(".gap") else 1e-12
-        if found != pytest.approx(expected, rel=1e-6, abs=least, nan_ok=True):
+        if found != pytest.approx(expected, rel=close[0], abs=close[1], nan_ok=True):
             yield f"{place}: {found} instead of {expected}"
     elif type(expected) is not type(found) or expected != found:
         yield f"{place}: {found!r} instead of {expected!r}"

@@ -48,9 +48,13 @@ def failed() -> dict[str, Any]:
 
 
 def several() -> dict[str, Any]:
-    """Two tools on the same pairs."""
+    """Two tools on the same pairs, one of them always 30 % above."""
     one, other = table(1), table(2)
-    other["measured"], other["predicted"] = one["measured"], one["measured"] * 1.3
+    # Whole numbers: what other products round to depends on the processor.
+    measured = np.ceil(one["measured"]) * 10
+    one["predicted"] *= measured / one["measured"]
+    one["measured"] = other["measured"] = measured
+    other["predicted"] = measured / 10 * 13
     both = {name: np.concatenate([one[name], other[name]]) for name in one}
     return {**both, "tool": ["x"] * 62 + ["y"] * 62}
 

@@ -32,7 +32,7 @@ from errcomp.halflife.view.gate import report_halflife
 from errcomp.halflife.view.study import study_tables
 from errcomp.tables import History
 
-Stored = Callable[[str, Any], None]
+Stored = Callable[..., None]
 Seen = Callable[[Any], dict[str, Any]]
 Drawn = Callable[[Callable[[], Any]], Any]
 
@@ -206,7 +206,7 @@ def test_survival(seed: int, stored: Stored) -> None:
             found(probabilities.forecast_survival, [0, 4, 8], [1, 0.8, 0.3],
                   low=[0.9, 0.6, 0.1], high=[1, 0.9, 0.6], ahead=np.arange(9), age=seed),
         ]  # fmt: skip
-    stored(f"halflife/survival/{seed}", made)
+    stored(f"halflife/survival/{seed}", made, least=1e-8)
 
 
 def test_forecasts_of_parameters(stored: Stored) -> None:

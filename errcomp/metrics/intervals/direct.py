@@ -151,7 +151,10 @@ def quantile_in_clusters(
     American Statistical Association 47(260), 635-646.
     """
     n = len(values)
-    below = (values <= np.quantile(values, q)).astype(np.float64)
+    middle = float(np.quantile(values, q))
+    # Errors that differ by the last bits of their decimal numbers are equal.
+    rounding = 4 * float(np.finfo(np.float64).eps) * (1 + abs(middle))
+    below = (values <= middle + rounding).astype(np.float64)
     count = int(cluster.max()) + 1
     inside, size = add_up(below, cluster, count), add_up(np.ones(n), cluster, count)
     ranks = ranks_in_clusters(inside, size, q, level)

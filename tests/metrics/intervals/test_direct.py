@@ -141,6 +141,14 @@ class TestClusters:
         assert low in values
         assert high in values
 
+    def test_errors_that_differ_by_rounding_are_equal(self):
+        """No interval for one error of 30 % in three clusters, whatever the last bits of it."""
+        measured = np.arange(1, 31) / 7
+        rounded = np.abs(measured * 1.3 - measured) / measured
+        assert len(set(rounded.tolist())) > 1
+        for values in (rounded, np.full(30, 0.3)):
+            assert quantile_in_clusters(values, 0.5, np.repeat(np.arange(3), 10), 0.95) is None
+
     def test_quantile_beyond_the_sample(self):
         values = np.random.default_rng(3).lognormal(size=40)
         assert quantile_in_clusters(values, 0.99, np.repeat(np.arange(5), 8), 0.95) is None
