@@ -326,7 +326,8 @@ class Estimate(Document):
     >>> e == 0.0874
     Traceback (most recent call last):
         ...
-    TypeError: mape is uncertain: compare .value, or the intervals (.low, .high), not the estimates
+    TypeError: mape is an estimate with an interval: compare .value, or the intervals \
+(.low, .high), not the estimates
     """
 
     KEYS: ClassVar = (
@@ -349,8 +350,8 @@ class Estimate(Document):
 
     def _refuse(self, _: object) -> NoReturn:
         raise TypeError(
-            f"{self.figure} is uncertain: compare .value, or the intervals (.low, .high), "
-            "not the estimates"
+            f"{self.figure} is an estimate with an interval: compare .value, or the intervals "
+            "(.low, .high), not the estimates"
         )
 
     __lt__ = __le__ = __gt__ = __ge__ = _refuse

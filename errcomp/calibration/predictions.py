@@ -155,9 +155,9 @@ class Predictions(Shown):
         limit, widths = f"{100 * width:g} %", 100 * self.relative_width
         if not sure.any():
             raise InputError(
-                f"every run has a 90 % band of more than {limit} of its prediction: the narrowest "
-                f"has {widths.min():.0f} %. Allow more (--max-width), or measure runs of the "
-                "device and adapt the model (errcomp plan runs)."
+                f"the 90 % band of every run is wider than {limit} of its prediction (narrowest: "
+                f"{widths.min():.0f} %). Allow more (--max-width), or measure runs on the device "
+                "and adapt the model (errcomp plan runs)."
             )
         unsure = {
             str(run): f"its 90 % band is wider than {limit} of the prediction ({found:.0f} %)"

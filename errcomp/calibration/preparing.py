@@ -225,8 +225,8 @@ def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
         raise InputError(
             f"{kernels.prefix}no run has both an end-to-end time (run_measured) and the times of "
             f"all its kernels ({word}). Runs in the table: {len(table)}; problems: {causes}. Add "
-            "the missing column or a table of runs, or choose the other task (composition adds "
-            "measured kernels, prediction adds predicted kernels)."
+            "the missing column or a table of runs, or choose the other task (composition adds up "
+            "measured kernel times, prediction predicted ones)."
         )
     _insist_plausible(kernels, table.run[fine], total[fine], table.run_measured[fine])
     return _runs_without(kernels, table, reasons)
@@ -246,7 +246,8 @@ def timed_runs(kernels: Kernels, task: Task) -> Kernels:
         causes = "; ".join(sorted(set(reasons.tolist())))
         raise InputError(
             f"{kernels.prefix}no run has the times of all its kernels: {causes}. Add them, or "
-            "choose the other task (composition adds measured kernels, prediction predicted ones)."
+            "choose the other task (composition adds up measured kernel times, prediction "
+            "predicted ones)."
         )
     return _runs_without(kernels, table, reasons)[0]
 

@@ -266,7 +266,9 @@ def _fitting_errors(part: Any, names: Collection[str], runs: int) -> HeldOut:
     """Return the held-out errors of a file, if they are those of its estimators and runs."""
     kinds = {(name, regime) for name in names for regime in REGIMES}
     if not isinstance(part, HeldOut) or set(part.by_kind) != kinds or part.runs != runs:
-        raise InputError("its held-out errors do not match its estimators and runs")
+        raise InputError(
+            "its held-out errors do not match its estimators and runs. Fit the model again."
+        )
     return part
 
 

@@ -65,7 +65,7 @@ def few_configurations(case: Case) -> Finding | None:
     rest = (
         "the spread of the errors is unknown"
         if uncertain is None
-        else "with Gaussian errors, the MAPE is uncertain by about "
+        else "with Gaussian errors, the MAPE is uncertain by about ± "
         f"{float(f'{100 * uncertain:.2g}'):g} %"
     )
     message = (

@@ -423,9 +423,9 @@ def _claims(document: Mapping[str, Any], name: str) -> list[Claim]:
                 same = all(getattr(claim, key) == getattr(other, key) for key in _IDENTITY)
                 if same and claim.subset == other.subset:
                     raise InputError(
-                        f"{field.path} ({claim.printed}) and claims[{i}] ({other.printed}) are "
-                        "about the same. Keep one, or say in scope, subset or workloads what "
-                        "differs."
+                        f"{field.path} ({claim.printed}) and claims[{i}] ({other.printed}) "
+                        "describe the same quantity. Keep one, or say in scope, subset or "
+                        "workloads what differs."
                     )
             found.append(claim)
     except InputError as error:

@@ -62,20 +62,19 @@ def tables_in(path: Path) -> list[Grid]:
     read = _READERS.get(path.suffix.lower())
     if read is None:
         raise InputError(
-            f"{path}: a table must be a file of {', '.join(_READERS)}. Save what you copied under "
-            "one of these names."
+            f"{path}: the name of a table must end in one of {', '.join(_READERS)}. Save what you "
+            "copied under such a name."
         )
     if path.exists() and path.stat().st_size > _LARGEST:
-        raise InputError(f"{path}: larger than a file with tables of a paper (4 MiB).")
+        raise InputError(f"{path}: larger than 4 MiB, the limit for tables of a paper.")
     try:
         grids = [grid for grid in read(Source(path).text) if len(grid.rows) > 1]
     except InputError as error:
         raise InputError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from error
     if not grids:
         raise InputError(
-            f"{path}: holds no table of at least two rows. Needed: headings and rows in CSV, "
-            "between bars in Markdown (| GPU | MAPE |), in a tabular environment in LaTeX, in an "
-            "element <table> in HTML."
+            f"{path}: holds no table of at least two rows. Needed: headings and rows, as CSV, "
+            "Markdown (| GPU | MAPE |), a LaTeX tabular or an HTML <table>."
         )
     return grids
 

@@ -512,7 +512,7 @@ def user_claim(
         aggregation = aggregation or other
     if aggregation is not None and metric != "error":
         raise InputError(
-            f"the metric {metric} has no aggregation, because it is not an error, got "
+            f"the metric {metric} is not an error, so it has no aggregation, got "
             f"aggregation={aggregation!r}. Leave it out."
         )
     figure = parse_printed(printed)

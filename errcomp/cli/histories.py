@@ -60,7 +60,7 @@ def load_history(args: argparse.Namespace, name: str) -> History:
         if not beside and (args.column or args.series or args.unit or order):
             raise InputError(
                 f"{name} is a built-in history: its columns, units and order are known. Leave out "
-                "--column, --series, --unit and what orders it."
+                "--column, --series, --unit, and --order, --order-by or --git-log."
             )
         embedded: History = datasets.load(name)
         return select(embedded, args.where)

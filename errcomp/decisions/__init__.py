@@ -144,7 +144,7 @@ def compare(
         most = _limit(limit, known.unit)
         return comparing.predict(choices, unit=known.unit, limit=most, seed=seed, **told)
     if limit is not None:
-        raise InputError("a limit is about rows without a measurement: leave out --evaluate")
+        raise InputError("a limit applies only to rows without a measurement: leave out --evaluate")
     return evaluating.evaluate(
         choices,
         seed=seed,
@@ -271,7 +271,7 @@ def _direction(
 ) -> tuple[bool, float | str | None]:
     """Return whether more is better, and the limit."""
     if at_most is not None and (higher or at_least is not None):
-        raise InputError("a value has one direction: name at_most, or at_least and higher")
+        raise InputError("a value is limited on one side: give at_most, or at_least with higher")
     return higher or at_least is not None, at_least if at_most is None else at_most
 
 

@@ -274,15 +274,16 @@ def predict(
     if whole:
         if limit is not None:
             raise InputError(
-                f"{source + ': ' if source else ''}a limit is about rows without a measurement, "
-                "and every row is measured. Leave measured empty in the rows to choose from."
+                f"{source + ': ' if source else ''}a limit applies only to rows without a "
+                "measurement, and every row is measured. Leave the column measured empty in the "
+                "rows to choose from."
             )
         chance, what = probabilities.left_out(choices, first, second, seed)
         if np.isnan(chance).any():
             raise InputError(
                 f"{source + ': ' if source else ''}every row is measured, under one condition "
-                "only, so no comparison can be left out of the error model. Add rows without a "
-                "measurement, or more conditions."
+                "only: without the compared rows there is nothing to learn errors from. Add rows "
+                "without a measurement, or more conditions."
             )
     else:
         model = probabilities.learned(choices, known, seed)
@@ -391,9 +392,10 @@ def _choices(
         absolute = bool(model.absolute[at].all())
         if asked.limit is not None and not absolute:
             raise InputError(
-                "a limit needs measured rows under at least 4 conditions, or an alternative that "
-                f"was measured{where}, to know how wrong a time is. Add pairs of the same "
-                "predictor: --errors FILE (errors=...), or leave out the limit."
+                "how wrong predicted times are is unknown, so a limit cannot be checked. It needs "
+                f"measured rows under at least 4 conditions, or one measured alternative{where}. "
+                "Add pairs of the same predictor: --errors FILE (errors=...), or leave out the "
+                "limit."
             )
         rows = choices.rows.take(np.arange(at.start, at.stop))
         if np.isnan(rows.price).any():

@@ -78,7 +78,7 @@ def _table(
     values: NDArray[Any]
     if isinstance(draws, Mapping):
         if names is not None:
-            raise InputError("names are those of the mapping: leave out names")
+            raise InputError("the mapping already names the alternatives: leave out names")
         names = [str(name) for name in draws]
         lengths = {name: np.shape(values) for name, values in draws.items()}
         if len(set(lengths.values())) > 1 or any(len(shape) != 1 for shape in lengths.values()):

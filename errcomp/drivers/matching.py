@@ -302,8 +302,8 @@ def outcomes_of(pairs: Pairs) -> Outcomes:
     if bad.any():
         raise InputError(
             f"{prefix}predicted must be positive for a log-ratio, got {p[bad][0]} in "
-            f"{describe_rows(pairs.rows[bad].tolist())}. Give such rows a status (a failed "
-            "prediction has a status instead of a number)."
+            f"{describe_rows(pairs.rows[bad].tolist())}. If these predictions failed, give them a "
+            "status instead of a number."
         )
     with np.errstate(over="ignore"):
         ape = np.abs(p - m) / m

@@ -256,8 +256,8 @@ def read_file(path: Path) -> tuple[Any, int | None]:
         tables = datasets.tables(str(path))
         if len(tables) > 1:
             raise InputError(
-                f"{path} holds {len(tables)} tables, not one of measurements. Write them to a "
-                f"folder and name a file: errcomp datasets export {path} -o FOLDER"
+                f"{path} holds {len(tables)} tables, but one table of measurements is needed. "
+                f"Write them to a folder and name a file: errcomp datasets export {path} -o FOLDER"
             )
         return next(iter(tables.values())), None
     raise InputError(

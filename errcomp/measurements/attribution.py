@@ -30,7 +30,7 @@ Ints = NDArray[np.int64]
 CAUSES: Mapping[str, str] = {
     "copies": "rows that state a measurement again",
     "noise": "repeats of one configuration differ",
-    "hidden": "equal keys, other values",
+    "hidden": "rows with equal keys and different values",
     "load": "the error changes with the load",
     "kernels": "predicted against measured sum of kernels",
     "composition": "from the sum of kernels to the total",
@@ -217,8 +217,8 @@ def of_one_tool(pairs: Any, tool: str | None, **reading: Any) -> Pairs:
     table = pairs_from(pairs, **reading)
     if not isinstance(table, InMemory):
         raise InputError(
-            "this needs single pairs, and these stay in an engine. Collect them first, "
-            "or take a sample."
+            "this needs all pairs in memory, but these are in an engine. Collect them first, or "
+            "take a sample."
         )
     own = table.of_tool(tool)
     if len(own.tools) > 1:
@@ -294,7 +294,9 @@ def _parts(
     missing = []
     if sums is None:
         holder = "rest"
-        missing.append(NotLookedFor("kernels", "no columns hold sums of kernels: --kernels"))
+        missing.append(
+            NotLookedFor("kernels", "no columns hold sums of kernels; name them with --kernels")
+        )
     else:
         holder = "composition"
         parts["kernels"] = np.log(_floats(own, sums[0]) / _floats(own, sums[1]))
@@ -355,8 +357,9 @@ def _with_sums(own: Pairs, names: tuple[str, str] | None) -> tuple[Pairs, tuple[
         if names is None:
             return own, None  # nobody asked for these columns
         raise InputError(
-            f"{own.prefix}{describe_names(columns)} are numbers above 0 in {int(known.sum())} of "
-            f"{own.n} rows only. Name other columns, or leave out rows with --where."
+            f"{own.prefix}{describe_names(columns)} are numbers above 0 in only "
+            f"{int(known.sum())} of {own.n} rows. Name other columns, or leave out rows with "
+            "--where."
         )
     return own.take(np.flatnonzero(known)), columns
 
@@ -376,7 +379,7 @@ def _numbers(own: Pairs, name: str) -> Floats:
     if not np.isfinite(values).all():
         row = int(own.rows[np.argmin(np.isfinite(values))])
         raise InputError(
-            f"{own.prefix}{name} must be a number in each row, and is none in row {row}. Name "
+            f"{own.prefix}{name} must be a number in each row, but is not in row {row}. Name "
             "another column, or leave out such rows with --where."
         )
     return values

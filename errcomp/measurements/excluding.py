@@ -37,8 +37,8 @@ def without_rows(pairs: Pairs, path: Path) -> Pairs:
     frame, _ = read_frame(path, {}, frozenset(("finding",)), ("row",))
     if "row" not in frame.columns or not frame["row"].dtype.is_integer():
         raise InputError(
-            f"{path}: --exclude takes a table with the column row of whole numbers, as written by "
-            "errcomp measurements check TABLE -o rows.csv"
+            f"{path}: --exclude takes a table with whole numbers in the column 'row', as written "
+            "by errcomp measurements check TABLE -o rows.csv"
         )
     if "exclude" in frame.columns:
         chosen = [str(value).lower() in ("true", "1") for value in frame["exclude"].to_list()]

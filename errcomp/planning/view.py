@@ -35,10 +35,10 @@ def claim_view(result: ClaimPlan) -> Report:
         else "independent pairs with gamma-distributed errors"
     )
     notes = [
-        f"Number that puts the {100 * result.level:g} % interval of the MAPE below {limit} with a "
-        f"probability (power) of {100 * result.power:g} %. Simulated with {basis} (standard "
-        f"deviation over mean: {result.spread:.2f}).",
-        "–: not with 100,000 or fewer. Errors with heavier tails than these need more.",
+        f"Number needed for the {100 * result.level:g} % interval of the MAPE to lie below "
+        f"{limit} with a probability (power) of {100 * result.power:g} %. Simulated with {basis} "
+        f"(standard deviation over mean: {result.spread:.2f}).",
+        "–: more than 100,000 are needed. Errors with heavier tails than these need more.",
     ]
     found = [row for row in result.rows if row.pairs]
     line = [f"< {limit}", f"{100 * result.power:g} % power"]

@@ -221,8 +221,8 @@ def _times(result: Any) -> Floats:
     if times.ndim > 1 or not times.size:
         raise InputError(
             f"the predictor returned {type(result).__name__}, not a number or an array of "
-            "numbers. Name a function that gives its kernels: wrap(..., kernels=lambda result: "
-            '{"kernel": [...], "predicted": [...]}).'
+            "numbers. Pass a function that extracts the kernels from it: wrap(..., kernels=lambda "
+            'result: {"kernel": [...], "predicted": [...]}).'
         )
     bad = times[~(np.isfinite(times) & (times >= 0))]
     if bad.size:
@@ -283,12 +283,13 @@ def wrap(
     predicts = callable(predictor) or callable(getattr(predictor, "predict", None))
     if not predicts and kernels is None:
         raise InputError(
-            f"{type(predictor).__name__} can neither be called nor has a method predict. Pass the "
-            "method that predicts, e.g. wrap(predictor.get_execution_time, model), or kernels=."
+            f"{type(predictor).__name__} is not callable and has no method predict. Pass the "
+            "method that predicts, e.g. wrap(predictor.get_execution_time, model), or pass "
+            "kernels=."
         )
     if not isinstance(model, ErrorModel) and not callable(getattr(model, "predict", None)):
         raise InputError(
-            f"{type(model).__name__} gives no bands. Pass one of errcomp.propagation.fit_errors "
-            "or given_errors, or a fitted composition."
+            f"{type(model).__name__} gives no bands. Pass the result of "
+            "errcomp.propagation.fit_errors or given_errors, or a fitted composition."
         )
     return Wrapped(predictor, model, kernels, kernel_class, unit)

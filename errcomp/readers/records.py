@@ -143,8 +143,8 @@ class _Columns:
             shown = _short(values[broken[0] - 1] if broken else name)
             where = describe_rows(broken, word=self.word) if broken else "the names"
             raise InputError(
-                f"{self.path}: {_short(name)}: half a character (a lone surrogate), got {shown} in "
-                f"{where}. Write the whole character as UTF-8."
+                f"{self.path}: {_short(name)} holds half a character (a lone surrogate), got "
+                f"{shown} in {where}. Write the whole character as UTF-8."
             )
 
 

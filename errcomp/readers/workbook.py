@@ -115,9 +115,7 @@ def _check_archive(path: Path, content: bytes) -> None:
             f"{path}: a damaged Excel workbook ({error}). Save it again, or as CSV."
         ) from error
     if not is_book:
-        raise InputError(
-            f"{path}: a zip archive, not a table. Unpack it, and name a file of its content."
-        )
+        raise InputError(f"{path}: a zip archive, not a table. Unpack it, and name a file in it.")
     if size > current().most_unpacked(len(content)):
         raise InputError(
             f"{path}: it unpacks to far more than its size, {size >> 20} MiB. "

@@ -221,8 +221,8 @@ _CONCEPTS = (
     ),
     Term(
         "Tolerance statement",
-        "With 95 % confidence, a stated share of further cases have smaller errors than the "
-        "largest error seen, whatever the distribution of errors.",
+        "The statement that, with 95 % confidence, at least a given share of further cases have "
+        "smaller errors than the largest error seen, whatever the distribution of errors.",
         UNCERTAINTY,
         f"{CAVEATS}#tail",
         r"\btolerance\b",
@@ -488,16 +488,16 @@ _CONCEPTS = (
     ),
     Term(
         "Expected regret",
-        "Time that a choice is expected to lose: time of the chosen alternative over that of the "
-        "best, minus 1, averaged over what is possible.",
+        "Share of time that a choice is expected to lose: time of the chosen alternative over "
+        "that of the best, minus 1, averaged over the possible true times.",
         CHOICES,
         f"{DECISIONS}#choosing-what-nobody-measured",
         r"\bexpected regret\b",
     ),
     Term(
         "Called",
-        "A comparison whose probability is at least the level, by default 90 %; the others are too "
-        "close to call.",
+        "A comparison in which one alternative is better with a probability of at least the "
+        "level, by default 90 %; the others are too close to call.",
         CHOICES,
         f"{DECISIONS}#probabilities",
         r"\bcalled:|\btoo close to call\b",

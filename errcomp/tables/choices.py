@@ -186,14 +186,14 @@ def choices_of(
     names = _keys(pairs, (between,) if isinstance(between, str) else tuple(between))
     if "tool" in names:
         raise InputError(
-            f"{pairs.prefix}a tool predicts the alternatives and is none itself: name a key such "
-            "as device. Tools are compared by errcomp audit."
+            f"{pairs.prefix}tools predict the alternatives, so they cannot be the alternatives: "
+            "name a key such as device. To compare tools, use errcomp audit."
         )
     label = _labels(pairs, names)
     known = sorted(set(label.tolist()))
     if len(known) < 2:
         raise InputError(
-            f"{pairs.prefix}{' and '.join(names)} has one value only, {known[0]!r}: there is "
+            f"{pairs.prefix}{' and '.join(names)} has only one value, {known[0]!r}: there is "
             "nothing to choose between. Name a key with several values: --between KEY."
         )
     given = None if within is None else _keys(pairs, tuple(within))

@@ -49,7 +49,7 @@ def test_pairs_in_an_engine_are_refused_with_the_remedy(look: Any) -> None:
 
 def test_sums_that_lack_some_are_refused() -> None:
     rows = PairRows(pl.LazyFrame({"predicted": [1.0], "measured": [1.0]}))
-    with pytest.raises(InputError, match="summed without the sums that the checks need"):
+    with pytest.raises(InputError, match="sums that do not suffice for the checks"):
         check(rows.grouped())
 
 

@@ -110,7 +110,7 @@ BAD = [
     ({"subset": "V100"}, r"claims\[1\].subset must be an object, got 'V100'"),
     ({"subset": {"device": 1}}, r"claims\[1\].subset.device must be a text, got 1"),
     ({"printed": "4%", "source": "other"},
-     r"claims\[1\] \(4%\) and claims\[0\] \(2.3%\) are about the same"),
+     r"claims\[1\] \(4%\) and claims\[0\] \(2.3%\) describe the same quantity"),
 ]  # fmt: skip
 
 

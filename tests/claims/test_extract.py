@@ -184,7 +184,7 @@ def test_numbers_without_unit_and_words_are_left_out(tmp_path: Path) -> None:
         ("t.md", "no table here\n", "no table of at least two rows"),
         ("t.tex", r"\begin{tabular}{l} a & b \\ 1 & 2", "no table of at least two rows"),
         ("t.html", "<table><tr><td>5%", "no table of at least two rows"),
-        ("t.xyz", "a,b\n1,2\n", r"a table must be a file of \.csv, \.tsv, \.md"),
+        ("t.xyz", "a,b\n1,2\n", r"the name of a table must end in one of \.csv, \.tsv, \.md"),
         ("t.csv", "", "is empty"),
         ("t.csv", "Tool,MAPE\nA,5%\nB,6%\n", r"no row is about 'x'\. Column 'Tool': A, B"),
         ("t.csv", "GPU,R2\nV100,97%\nH100,5\n", "at most 1 or 100 %"),

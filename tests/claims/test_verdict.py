@@ -276,7 +276,7 @@ def test_a_user_s_claim_may_be_a_share_or_a_correlation() -> None:
         user_claim("1%", metric="RMSE")
     with pytest.raises(
         InputError,
-        match="the metric correlation has no aggregation, because it is not an error, got "
+        match="the metric correlation is not an error, so it has no aggregation, got "
         "aggregation='total'",
     ):
         user_claim("0.9", metric="correlation", aggregation="total")

@@ -62,7 +62,7 @@ def test_the_survey_is_replicated(run: Run) -> None:
     one = run("replicate", "survey", "--table", "table6_neusight")
     assert "pooled (16)" in one.out
     assert " 0.79 % (8)" in one.out
-    assert "(in brackets: all rules tried)" in " ".join(one.out.split())
+    assert "(in brackets: number of rules tried)" in " ".join(one.out.split())
     several = run("replicate", "survey", "--table", "statements").out
     assert several.startswith("Several sections (statements)")
     assert "Chance: " not in run("replicate", "survey", "--table", "table3_suite").out

@@ -173,8 +173,8 @@ def test_costs_are_evaluated() -> None:
         ({"at_most": -1}, "a limit must be a positive number"),
         ({"at_most": "2 s"}, "the limit is in s, but the table has no unit. State it: --unit ms"),
         ({"at_most": "2 W", "unit": "ms"}, "mixed units"),
-        ({"at_most": 1.0, "higher": True}, "a value has one direction"),
-        ({"at_most": 1.0, "at_least": 1.0}, "a value has one direction"),
+        ({"at_most": 1.0, "higher": True}, "a value is limited on one side"),
+        ({"at_most": 1.0, "at_least": 1.0}, "a value is limited on one side"),
         ({"at_most": 1.0, "evaluate": True}, "leave out --evaluate"),
         ({"price": "nothing"}, "nothing"),
         ({"price": "model"}, "price takes a column of positive numbers; model has 'm"),
@@ -194,7 +194,9 @@ def test_a_limit_needs_measured_conditions() -> None:
     )
     found = compared(table)
     assert np.isnan(found.alternatives[0].median)
-    with pytest.raises(InputError, match="measured rows under at least 4 conditions, or an alter"):
+    with pytest.raises(
+        InputError, match="measured rows under at least 4 conditions, or one measured alter"
+    ):
         compared(table, at_most=1.0)
     with pytest.raises(InputError, match="every row is measured"):
         ec.compare(few, "device", evaluate=False, at_most=1.0)

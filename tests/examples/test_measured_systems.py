@@ -187,7 +187,7 @@ class TestEndToEnd:
         assert {row["model"] for row in high} == {"codellama-34b"}
         ratio = column(high, "blis_itl_ms") / column(high, "gt_itl_ms")
         loads = [round(100 / x) for x in ratio]
-        assert f"a server at real loads above {loads[0]} and {loads[1]} %" in TEXT
+        assert f"saturated at real loads above {loads[0]} and {loads[1]} %" in TEXT
         for x, load in zip(ratio, loads, strict=True):
             station = Queue(Constant(1.0), arrival_rate=load / 100 + 0.01)
             assert np.isfinite(station.response(1.0))

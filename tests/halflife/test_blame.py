@@ -77,7 +77,7 @@ def test_points_add_up_to_the_change():
 def test_the_sentence():
     [event] = blame(table(one_network())).events
     head, text = sentence(event)
-    assert head == "net takes 3.0 % less time since 1.6:"
+    assert head == "net has taken 3.0 % less time since 1.6:"
     assert text == (
         "Conv (-8.3 %) takes off 5.0 points; Gelu (+20.0 %) adds 2.0 points; the rest: "
         "0.0 points. The parts are 70 % of its time."
@@ -89,7 +89,7 @@ def test_changes_that_cancel_are_an_event_of_the_parts():
     assert event.p > 0.05
     assert math.isnan(event.explained)
     assert [round(100 * part.points) for part in event.parts] in ([-2, 2], [2, -2])
-    assert sentence(event)[0].startswith("net takes about as long since 1.6 (")
+    assert sentence(event)[0].startswith("net has taken about as long since 1.6 (")
 
 
 def test_a_change_that_no_part_has_is_in_the_rest():
@@ -228,7 +228,7 @@ def test_two_versions_with_repeats_and_without():
     assert math.isnan(unknown.low)
     assert math.isnan(unknown.parts[0].p)
     head, text = sentence(unknown)
-    assert head.startswith("net takes ")
+    assert head.startswith("net has taken ")
     assert "Conv (+5" in text
     document = json.loads(json.dumps(blame(History(single), version="1.1").to_dict()))
     assert document["events"][0]["low"] is None
@@ -240,7 +240,7 @@ def test_the_stack_of_both_versions():
     cuda = ["12.4" if int(v[2:]) >= 6 else "12.1" for v in history.column("version").tolist()]
     [event] = blame(table(times, stack_cuda=cuda, stack_driver=["550"] * history.n)).events
     assert event.stack == ("cuda 12.1 to 12.4",)
-    assert sentence(event)[1].endswith("At the same version: cuda 12.1 to 12.4.")
+    assert sentence(event)[1].endswith("Also changed at that version: cuda 12.1 to 12.4.")
     assert blame(history).events[0].stack is None
 
 
@@ -371,7 +371,7 @@ class TestWhatBelongsTogether:
             "op": [None] * 2 + ["Conv"] * 2,
             "measured": [9.0, 9.1, 4.0, 4.1],
         }
-        with pytest.raises(InputError, match=r"the unit is GB/s, of which parts do not add up"):
+        with pytest.raises(InputError, match=r"parts in GB/s do not add up to a whole"):
             blame(History(columns, unit="GB/s"))
 
     def test_no_whole_with_two_versions(self):
@@ -382,7 +382,9 @@ class TestWhatBelongsTogether:
             "measured": [9.0, 4.1, 4.0, 9.2],
         }
         columns["version"] = ["1.0", "1.1", "1.2", "1.3"]
-        with pytest.raises(InputError, match="no network has times of itself and of parts"):
+        with pytest.raises(
+            InputError, match="no network has times both of itself and of its parts"
+        ):
             blame(History(columns))
 
     def test_one_version(self):

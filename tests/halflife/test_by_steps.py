@@ -270,7 +270,7 @@ def test_half_lives_list_it():
     assert estimate is not None
     assert estimate.half_life is not None
     report = result.view()
-    assert "By their steps: " in report.verdicts[0].text
+    assert "Median survival by steps: " in report.verdicts[0].text
     table = report.tables[0]
     [column] = [one for one in table.columns if one.header == "Median survival by steps"]
     assert column.value(table.rows[0]) is estimate

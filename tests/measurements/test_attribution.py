@@ -177,7 +177,11 @@ def test_a_load_of_many_values_is_put_into_classes() -> None:
         ({}, {"load": "nothing"}, "nothing"),
         ({"note": list("ab" * 10)}, {"load": "note"}, "note must be a number in each row"),
         ({}, {"kernels": ("predicted", "measured")}, "predicted"),
-        ({"a": [0.0] * 20, "b": [1.0] * 20}, {"kernels": ("a", "b")}, "numbers above 0 in 0 of 20"),
+        (
+            {"a": [0.0] * 20, "b": [1.0] * 20},
+            {"kernels": ("a", "b")},
+            "numbers above 0 in only 0 of 20",
+        ),
         ({"tool": list("xy" * 10)}, {}, r"several tools: x, y\. Name one: --tool x"),
         (
             {"predicted": [1e308] * 20, "measured": [1e-308] * 20},
@@ -197,7 +201,7 @@ def test_what_cannot_be_attributed_is_refused(
 
 def test_pairs_in_an_engine_are_refused() -> None:
     frame = pl.LazyFrame({"measured": [1.0] * 20, "predicted": [1.1] * 20})
-    with pytest.raises(InputError, match="needs single pairs"):
+    with pytest.raises(InputError, match="needs all pairs in memory"):
         budget(frame)
 
 
@@ -288,4 +292,4 @@ def test_per_run_of_the_command(run: Callable[..., Any]) -> None:
     assert json.loads(result.out)["n"] == 87
     refused = run("measurements", "budget", "neusight-kernels", "--per-run", "--zeros", "exclude")
     assert refused.code == 2
-    assert "leave out --zeros: --per-run reads rows of kernels" in refused.err
+    assert "leave out --zeros: --per-run expects rows of kernels" in refused.err

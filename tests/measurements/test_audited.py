@@ -173,7 +173,10 @@ def test_repeats_that_are_copies_show_no_noise(run: Run, tmp_path: Any) -> None:
     assert (side.copies, side.floor.method) == (4, "none")
     pl.DataFrame(table).write_csv(tmp_path / "t.csv")
     text = " ".join(run("audit", tmp_path / "t.csv", "--explain").out.split())
-    assert "Repeats are copies, or differ by more than noise: the noise is unknown" in text
+    assert (
+        "Repeats are equal, or differ by more than noise can explain, so the noise is unknown"
+        in text
+    )
 
 
 def test_large_tables_are_left_to_the_check(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -223,7 +226,7 @@ def test_the_audit_says_it(run: Run, tmp_path: Any) -> None:
     pl.DataFrame(repeated(n=3)).unique("batch").write_csv(tmp_path / "t.csv")
     ran = run("audit", tmp_path / "t.csv", "--explain")
     text = " ".join(ran.out.split())
-    assert "No measurement was repeated: their noise is unknown" in text
+    assert "No measurement was repeated, so the noise is unknown" in text
 
 
 def test_copies_and_hidden_keys_are_counted(run: Run, tmp_path: Any) -> None:

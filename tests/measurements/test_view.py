@@ -50,7 +50,7 @@ def found() -> MeasurementCheck:
         "Rows                      320 with ms",
         "Copies                    2 rows in 1 set",
         "Impossible values         1",
-        "With the rows that differ by more than noise:",
+        "Floor including the rows that differ by more than noise:",
         "log:graphs",
         "batch=11, device=b",
         "a measurement is positive and finite",

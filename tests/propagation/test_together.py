@@ -102,7 +102,7 @@ def test_real_runs_are_compared() -> None:
 @pytest.mark.parametrize(
     ("graphs", "columns", "message"),
     [
-        ({"c": Kernel("gemm")}, {}, "no run 'c' for a graph. Runs: a, b"),
+        ({"c": Kernel("gemm")}, {}, "a graph is given for 'c', which is not a run. Runs: a, b"),
         (
             {"a": Kernel("gem")},
             {},

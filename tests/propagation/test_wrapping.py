@@ -150,15 +150,15 @@ def test_values_pass_unchanged_and_as_plain_floats_elsewhere() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: ec.wrap(object(), KNOWN), "object can neither be called nor has a method predict"),
-        (lambda: ec.wrap(len, 0.1), "float gives no bands. Pass one of"),
+        (lambda: ec.wrap(object(), KNOWN), "object is not callable and has no method predict"),
+        (lambda: ec.wrap(len, 0.1), "float gives no bands. Pass the result of"),
         (lambda: ec.wrap(float, KNOWN)(1.0).low, "no error for kernel class"),
         (lambda: ec.wrap(float, given_errors(0.1))(1.0).band(90), "level must be between 0 and 1"),
         (lambda: ec.wrap(float, given_errors(0.1))(-1.0).low, "not negative, got -1.0"),
         (lambda: ec.wrap(float, given_errors(0.1))(math.nan).low, "must be finite"),
         (lambda: ec.wrap(len, given_errors(0.1)).band({"a": 1}), "returned dict, not a number"),
         (lambda: ec.wrap(len, given_errors(0.1)).band("text"), "returned str, not a number"),
-        (lambda: ec.wrap(len, given_errors(0.1)).band([[1.0]]), "Name a function that gives its"),
+        (lambda: ec.wrap(len, given_errors(0.1)).band([[1.0]]), "Pass a function that extracts"),
         (lambda: ec.wrap(len, given_errors(0.1)).band([]), "returned list"),
     ],
 )

@@ -201,7 +201,11 @@ def test_unsigned_errors_are_refused() -> None:
         ("blis-errors", "[]", r"experiments must be a JSON object\."),
         ("blis-errors", '{"experiments": []}', r"experiments must be a JSON object\."),
         ("blis-errors", '{"experiments": {"a": 1}}', "experiment 'a' has no simulators"),
-        ("blis-errors", '{"experiments": {"a": {"simulators": {"x": 1}}}}', "'a': x has no errors"),
+        (
+            "blis-errors",
+            '{"experiments": {"a": {"simulators": {"x": 1}}}}',
+            "'a': the errors of x are missing",
+        ),
         (
             "blis-errors",
             '{"experiments": {"a": {"simulators": {"x": {"e2e_p90_mpe": "1"}}}}}',

@@ -47,7 +47,7 @@ def test_without_the_name_the_first_device_is_the_origin(tmp_path: Path) -> None
 
 def test_a_name_that_contradicts_the_content(tmp_path: Path) -> None:
     path = text_of(tmp_path, "device,run_time_ms\nT4,2.5\n", "dcgan+64-P100-e2e.csv")
-    with pytest.raises(InputError, match="name says that 'P100' was measured,"):
+    with pytest.raises(InputError, match="name gives 'P100' as the measured device,"):
         habitat.read(path)
 
 

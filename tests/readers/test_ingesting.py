@@ -112,7 +112,7 @@ def test_what_cannot_be_read_says_why(tmp_path: Path) -> None:
         InputError, match=r"log of X, which errcomp does not read\. It holds no times\."
     ):
         ingest(path, among=[form(read=None, limits="It holds no times.", gives="neither")])
-    with pytest.raises(InputError, match=r"may be x-log or y-log\. Give the format:"):
+    with pytest.raises(InputError, match=r"fits several formats: x-log or y-log\. Give one:"):
         ingest(path, among=[form(), form("y-log")])
 
     def deep(source: Source) -> Output:
@@ -221,10 +221,10 @@ def test_packages_add_readers(uncached: pytest.MonkeyPatch, tmp_path: Path) -> N
     ("given", "message"),
     [
         (ImportError("no module"), r"'other' of package:FORMATS cannot be loaded \(no module\)"),
-        ([1], "gives a int, which either is not a format or has the name of another format"),
+        ([1], "provides a int, which is not a format or has the name of another one"),
         (
             [form("astra-sim-log")],
-            "gives 'astra-sim-log', which either is not a format or has the name of another format",
+            "provides 'astra-sim-log', which is not a format or has the name of another one",
         ),
     ],
 )

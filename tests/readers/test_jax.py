@@ -276,7 +276,7 @@ def test_events_without_a_name_or_of_wrong_kinds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message_"),
     [
-        (space(Plane("/host:CPU")), "no operation of a device or of XLA.*block_until_ready"),
+        (space(Plane("/host:CPU")), "no operations on a device or in XLA.*block_until_ready"),
         (gpu()[:-5], r"not a trace of XLA \(byte .* are left\).*incomplete"),
     ],
 )

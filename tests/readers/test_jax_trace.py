@@ -107,7 +107,7 @@ def test_a_note_where_events_may_be_missing(
         ({"dur": True}, "dur of 'a' must be a number, got 'True'"),
         ({"ts": 1e300}, "ts of 'a' is out of range: 1e"),
         ({"dur": -4}, "duration -4000000 ps"),
-        ({"args": [1]}, "no operation of a device"),
+        ({"args": [1]}, "no operations on a device"),
     ],
 )
 def test_events_that_cannot_be_used(change: dict[str, Any], message: str, tmp_path: Path) -> None:

@@ -269,7 +269,7 @@ def test_broken_json_names_its_line(trace: Callable[..., Output]) -> None:
     text = GOOD.read_text().replace('"name": "aten::addmm",', '"name": "aten::addmm" :', 1)
     with pytest.raises(InputError, match=r"line 13: not valid JSON \(expected ',' or '}'\)\."):
         trace(text)
-    with pytest.raises(InputError, match=r"no list traceEvents"):
+    with pytest.raises(InputError, match=r"the list traceEvents is missing"):
         trace('{"schemaVersion": 1, "deviceProperties": [], "traceEvents": {}}')
     deep = "[" * 100_000 + "]" * 100_000
     with pytest.raises(InputError, match=r"nested too deeply"):
@@ -283,7 +283,7 @@ def test_an_event_without_end(
     monkeypatch.setattr(_kineto_events, "_BLOCK", 1 << 8)
     with pytest.raises(InputError, match=r"an event does not end"):
         trace([kernel(name="x" * 9000), kernel()])
-    with pytest.raises(InputError, match=r"no list traceEvents"):
+    with pytest.raises(InputError, match=r"the list traceEvents is missing"):
         trace([kernel()], record_shapes="x" * 9000)
 
 

@@ -294,7 +294,7 @@ def test_totals_that_cannot_be_used_name_the_file(
         ("", r"line 1: missing columns Name, e2e_latency, fw_latency, OutputShape, Prev, OpName\."),
         ("Name,OpName\n", r"line 1: missing columns e2e_latency, fw_latency, OutputShape, Prev\."),
         (PREDICTED + "a,b,c\n", r"line 2: 3 fields, expected 6. The file may be incomplete"),
-        (PREDICTED + "a,b,set(),(),1.0,1.", r"line 2: the file ends within a line"),
+        (PREDICTED + "a,b,set(),(),1.0,1.", r"line 2: the file is cut off"),
         (PREDICTED + 'a,b,set(),"(),1.0,1.0\n', r"line \d: not valid CSV"),
         (PREDICTED + "a,b,set(),(),1.0,1.0\na,b,set(),(),1.0,x\n", r"line 3: e2e_latency must be"),
         (PREDICTED + "a,b,set(),(),nan,1.0\n", r"line 2: fw_latency must be .* got 'nan'"),
@@ -350,7 +350,7 @@ def test_operators_of_an_unknown_network_are_left_out_and_counted(artifact: Arti
         "operators repeat",
         "rule for the sum of operators",
     ]
-    assert "no operator names its layer" in found.report.failed_checks[0].detail
+    assert "no operator name shows its layer" in found.report.failed_checks[0].detail
 
 
 def test_measured_operators_of_another_network_are_not_joined(artifact: Artifact) -> None:
@@ -383,7 +383,7 @@ def test_bert_ends_with_the_last_operator_of_its_layer() -> None:
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        (["conv1", "fc"], "no operator names its layer"),
+        (["conv1", "fc"], "no operator name shows its layer"),
         (["transformer_h_0_a", "transformer_h_1_a"], "operators of 2 layers, expected 1 or all 3"),
         (["transformer_h_0_a", "head"], "no operator transformer_ln_f after layer 0"),
         (["transformer_ln_f", "transformer_h_0_a"], "no operator transformer_ln_f after layer 0"),

@@ -63,8 +63,8 @@ LINE = '{"id": "a", "cortexA76cpu_tflite21": 1, "graph": {}}\n'
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (LINE + "[1]\n", r"line 2: not an object of the dataset"),
-        (LINE + LINE[:20], r"line 2: not an object of the dataset"),
+        (LINE + "[1]\n", r"line 2: not a record of the nn-Meter dataset"),
+        (LINE + LINE[:20], r"line 2: not a record of the nn-Meter dataset"),
         ("[Result] a.jsonl[0]: predict: x, real: 1\n", r"line 1: not two numbers"),
     ],
 )

@@ -285,7 +285,7 @@ def test_exports_without_work_of_a_gpu(tmp_path: Path) -> None:
     content = tables()
     for kind in ("KERNEL", "MEMCPY", "MEMSET"):
         content[f"CUPTI_ACTIVITY_KIND_{kind}"] = (content[f"CUPTI_ACTIVITY_KIND_{kind}"][0], [])
-    with pytest.raises(InputError, match=r"x.sqlite: no kernel or copy ended on a GPU"):
+    with pytest.raises(InputError, match=r"x.sqlite: no kernel or copy finished on a GPU"):
         nsys.read(database(tmp_path / "x.sqlite", content))
     for kind in ("KERNEL", "MEMCPY", "MEMSET"):
         del content[f"CUPTI_ACTIVITY_KIND_{kind}"]

@@ -214,7 +214,7 @@ def test_events_in_an_object_and_with_other_arguments(tmp_path: Path) -> None:
         ('[{"cat":"Node","name":"a_kernel_time",]', "not valid JSON"),
         ('[{"cat":"Node","name":"a_kernel_time"},\n{"cat":7},\n{"', "Expected `str`"),
         ('[{"cat":"Node","name":"a_kernel_time"},}{},\n{"', "not valid JSON"),
-        ('[{"cat":"Session","name":"session_initialization","ts":1,"dur":2}]', "no time of a node"),
+        ('[{"cat":"Session","name":"session_initialization","ts":1,"dur":2}]', "no times of nodes"),
         (
             '[{"cat":"Node","name":"a_kernel_time","x":' + "[" * 100_000 + "]" * 100_000 + "}]",
             "nested too deeply",

@@ -43,7 +43,7 @@ def test_keys_without_a_value_are_left_out_and_rows_are_needed() -> None:
     dropped = [Dropped("warm-up", 3, (1, 2, 3))]
     with pytest.raises(InputError, match=r"^a: holds no predicted or measured value.*3 warm-up"):
         output("a", "x", [], dropped=dropped)
-    with pytest.raises(TypeError, match="the rows of a reader lack required columns: unit"):
+    with pytest.raises(TypeError, match="the reader returned rows without required columns: unit"):
         output("a", "x", [{"tool": "x", "level": "kernel", "quantity": "time"}])
 
 
@@ -127,7 +127,7 @@ def test_values_that_all_failed_say_why() -> None:
     row = {"tool": "x", "level": "model", "quantity": "time", "unit": "s", "run": "a"}
     found = output("a.log", "x", [{**row, "predicted": None, "status": "stopped"}])
     with pytest.raises(
-        InputError, match=r"^a\.log: every time of a model lacks a value \(stopped\)\.$"
+        InputError, match=r"^a\.log: no model has a value of its time \(stopped\)\.$"
     ):
         _ = found.runs
     with pytest.raises(InputError, match=r"^a\.log: no row has a value \(stopped\)\.$"):

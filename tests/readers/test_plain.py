@@ -302,12 +302,12 @@ BAD_TEXT = [
     (
         "a.json",
         '[{"a": "x"}, {"a": "\\ud800"}]',
-        r'"a": half a character \(a lone .* got "\\ud800" in row 2\.',
+        r'"a" holds half a character \(a lone .* got "\\ud800" in row 2\.',
     ),
     (
         "a.jsonl",
         '{"\\ud800": "x"}',
-        r'"\\ud800": half a character \(a lone surrogate\), .* in the names',
+        r'"\\ud800" holds half a character \(a lone surrogate\), .* in the names',
     ),
     ("a.csv", "predicted,measured\n1,1_000\n", r"measured must be .* '1_000' in line 2"),
     ("a.csv", "predicted,measured\n١٢,1\n", r"predicted must be .* '١٢' in line 2"),

@@ -36,7 +36,7 @@ def test_the_notes_say_what_is_uneven_and_what_does_not_follow() -> None:
         "1 of 7 errors printed in the file do not follow from its predictions and measurements, "
         "which are used.",
         "Of 2 experiments, the simulators ran: roofline 2, vidur 1.",
-        "Experiment 2 is there for 2 workloads with the same measurements, which count several "
+        "Experiment 2 is listed under 2 workloads with the same measurements, so these count 2 "
         "times.",
     )
 
@@ -72,7 +72,7 @@ def test_the_sample_is_audited_on_common_experiments(shared_data: Path) -> None:
     found = sim_to_real.read(shared_data / "tools" / "sim-to-real" / "error_records.csv")
     assert len(found.rows) == 799
     assert found.notes[0].startswith("All 799 errors printed in the file follow")
-    assert "Experiment 20260217 is there for 3 workloads" in found.notes[2]
+    assert "Experiment 20260217 is listed under 3 workloads" in found.notes[2]
     some = found.of(quantity="itl", statistic="mean", stage="whole run")
     result = audit(some.pairs, by=(), keys=("experiment", "workload"))
     n = {row.tool: row.n for row in result.by_tool}

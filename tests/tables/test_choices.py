@@ -118,7 +118,7 @@ def test_predictions_of_nothing_are_left_out() -> None:
 @pytest.mark.parametrize(
     ("changed", "how", "message"),
     [
-        ({"device": ["A"] * 5}, {}, "device has one value only, 'A'"),
+        ({"device": ["A"] * 5}, {}, "device has only one value, 'A'"),
         ({"model": [*"abcde"]}, {}, r"no two values of device were predicted under equal "
          r"conditions \(model\)\. Rows agree without model: leave it out with --within"),
         ({"model": [*"abcde"], "mode": [*"abcde"]}, {},
@@ -126,7 +126,7 @@ def test_predictions_of_nothing_are_left_out() -> None:
         ({}, {"within": ["nothing"]}, "no column 'nothing'"),
         ({}, {"between": "nothing"}, "no column 'nothing'"),
         ({}, {"within": ["device"]}, "device is named by both between and within"),
-        ({}, {"between": "tool"}, "a tool predicts the alternatives"),
+        ({}, {"between": "tool"}, "tools predict the alternatives"),
         ({}, {"cluster": "vendor"}, "cluster 'vendor' is not one of the conditions: model"),
         ({}, {"per": "vendor"}, "per takes a column of positive numbers; vendor has 'v' in row"),
         ({"best": [1, 1, 2, 2, 3]}, {"within": ["best"]}, "cannot group by 'best'"),

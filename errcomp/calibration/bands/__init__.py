@@ -417,8 +417,8 @@ def level_notes(infos: Sequence[LevelInfo]) -> list[str]:
         notes.append(
             f"bands of {names} are approximate for new groups: they are calibrated on the runs of "
             f"{pooled[0].groups} groups taken together. Guaranteed bands need at least this many "
-            f"groups: {needs}. Guaranteed bands that cover at most 5 percentage points too much "
-            f"need: {sharp}"
+            f"groups: {needs}. Guaranteed bands that exceed their coverage by at most 5 "
+            f"percentage points need: {sharp}"
         )
     beyond = [info for info in infos if info.beyond]
     if beyond:

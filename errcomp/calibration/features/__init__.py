@@ -129,7 +129,8 @@ def _insist(
         raise InputError(
             f"{kernels.prefix}{_runs(lacking)} {'has' if len(lacking) == 1 else 'have'} kernels "
             f"that were not {word}, so the sum of kernels is unknown. Drop these runs, or choose "
-            "the other task (composition adds measured kernels, prediction adds predicted kernels)."
+            "the other task (composition adds up measured kernel times, prediction predicted "
+            "ones)."
         )
     if kernels.incomplete:
         raise InputError(

@@ -114,8 +114,8 @@ class Training:
         )
         if not fine or x is None:
             raise InputError(
-                f"the runs of the fit must have x with {len(FEATURES)} columns, and a device, a "
-                "model and a mode for each row. Fit the model again."
+                f"the stored runs of the fit must have x with {len(FEATURES)} columns, and a "
+                "device, a model and a mode for each row. Fit the model again."
             )
         # A model of an earlier version has no physical columns.
         lacking = np.full((len(x), len(FEATURES) - x.shape[1]), np.nan)
@@ -327,12 +327,12 @@ class CompositionModel(Shown):
         )
 
     def adapt(self, kernels: Kernels | Any, *, seed: int = 0) -> CompositionModel:
-        """Return this model, adapted to devices by a few measured runs of each.
+        """Return this model, adapted to devices with a few measured runs of each.
 
-        Predictions for a device move by the errors of its runs, as far as errors of runs were
-        alike on devices that the fit did not see, and bands become as wide as they were needed
-        there. Runs in the neighbourhood of a measured run move most. A run that is unlike the
-        others moves little.
+        Predictions for a device move by the errors of its runs: the further, the more alike the
+        errors of runs on one device are, on devices held out from the fit. Bands become as wide as
+        they had to be on those. Runs in the neighbourhood of a measured run move most. A run that
+        is unlike the others moves little.
 
         Parameters
         ----------

@@ -184,8 +184,8 @@ class KernelCorrection:
         if not usable.any():
             reasons = "; ".join(f"{d.n} {d.reason}" for d in self.dropped_)
             raise InputError(
-                f"{kernels.prefix}no kernel to learn from ({reasons}). Measure kernels on a "
-                "named device."
+                f"{kernels.prefix}no kernel to learn from ({reasons}). Measure kernels, and name "
+                "their device."
             )
         p, m = kernels.predicted[usable], kernels.measured[usable]
         names, run, behind = names.at(usable), kernels.codes("run")[usable], behind.at(usable)
@@ -365,8 +365,8 @@ def _check_meta(meta: dict[str, Any], kind: str) -> None:
     )
     if not fine:
         raise InputError(
-            f"not a description of {kind}: it must have valid values of kind, family, unit, n, "
-            f"largest_added, parts and dropped; its keys are "
+            f"not a valid description of {kind}: it needs values for kind, family, unit, n, "
+            "largest_added, parts and dropped; its keys are "
             f"{describe_names([str(key) for key in meta])}. Fit and write the corrections again."
         )
 

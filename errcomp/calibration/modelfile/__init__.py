@@ -206,7 +206,7 @@ def _bytes_of(path: Path) -> bytes:
     """Return the bytes of a file, up to the size of a model."""
     try:
         if path.exists() and not path.is_file():
-            raise InputError("is a folder or a device. Name a model file.")
+            raise InputError("is a folder or a special file. Name a model file.")
         with path.open("rb") as file:
             data = file.read(LARGEST + 1)
     except OSError as error:

@@ -87,8 +87,8 @@ def unpack(data: Bytes) -> dict[str, memoryview]:
         total += length
         if total > LARGEST:
             raise InputError(
-                f"its entries claim to have more than {LARGEST >> 20} MiB together, the limit of a "
-                "model file. Do not unpack the file."
+                f"its entries state a total size above {LARGEST >> 20} MiB, the limit of a model "
+                "file. Do not unpack the file."
             )
         if first + length > offset:
             raise InputError(f"entry {name!r} lies outside the file. {_AGAIN}")
@@ -108,8 +108,8 @@ def check_bytes(data: Bytes, entries: Mapping[str, Bytes]) -> None:
     for piece in _pieces(entries):
         if view[at : at + len(piece)].tobytes() != bytes(piece):  # views compare slowly
             raise InputError(
-                f"was changed between its entries (bytes {at:,} to {at + len(piece):,}), or packed "
-                f"by another program. {_AGAIN}"
+                f"has changed bytes between its entries ({at:,} to {at + len(piece):,}), or was "
+                f"packed by another program. {_AGAIN}"
             )
         at += len(piece)
     if at != len(view):

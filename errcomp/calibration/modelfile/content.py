@@ -385,7 +385,7 @@ def _check_members(members: Any) -> None:
     if not isinstance(members, tuple) or not all(isinstance(m, Member) for m in members):
         raise _bad("members", members, "a tuple of Member")
     if not members:
-        raise InputError("members must be at least one fitted model, got none.")
+        raise InputError("members must contain at least one fitted model, got none.")
     _check_names("members", tuple(member.name for member in members))
     for member in members:
         if not _NAME.fullmatch(member.name) or "." in member.name:
@@ -412,7 +412,9 @@ def _check_arrays(where: str, member: Member) -> None:
     for name in member.non_finite:
         if name not in member.arrays:
             known = describe_names(list(member.arrays), wanted=name)
-            raise InputError(f"{where} non_finite names {name!r}. Arrays: {known}")
+            raise InputError(
+                f"{where} non_finite names {name!r}, which is not an array. Arrays: {known}"
+            )
 
 
 def _check_kind(kind: Any) -> None:

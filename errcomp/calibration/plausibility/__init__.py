@@ -176,7 +176,7 @@ def _missing_kernels(seen: Seen) -> Found:
     for run, labels in enumerate(zip(*map(seen.kernels.per_run, keys), strict=True)):
         by_work.setdefault(tuple(map(str, labels)), []).append(run)
     if max(map(len, by_work.values())) <= _OTHERS:
-        raise _NotPossibleError(f"no work has more than {_OTHERS} runs")
+        raise _NotPossibleError(f"no workload has more than {_OTHERS} runs")
     for runs in by_work.values():
         usual, times = Counter(counts[runs].tolist()).most_common(1)[0]
         if times < _OTHERS or 2 * times <= len(runs):

@@ -114,5 +114,5 @@ def _insist_one(kernels: Kernels, others: NDArray[np.int64]) -> None:
         raise InputError(
             f"{kernels.prefix}{MEASURED} must be the same in all rows of a phase of a run. It "
             f"differs in {'run' if len(runs) == 1 else 'runs'} {describe_names(runs)}. Fix the "
-            "values, or name repeated runs apart."
+            "values, or give repeated runs different names."
         )

@@ -171,7 +171,7 @@ def adapt_model(model: CompositionModel, kernels: Kernels | Any, *, seed: int = 
         causes = "; ".join(f"{why} ({n} runs)" for why, n in Counter(unused.values()).items())
         raise InputError(
             f"{kernels.prefix}no run can be used to adapt the model: {causes}. Give it measured "
-            "runs of a device, with the key device, that the model has not seen."
+            "runs that the model has not seen, with a column device."
         )
     used, design = runs_at(used, fine), design.take(fine)
     plain = replace(model, adapted={})

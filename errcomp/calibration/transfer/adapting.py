@@ -178,8 +178,8 @@ class Adapted:
             or not isinstance(meta.get("device"), str)
         ):
             raise InputError(
-                f"an adaptation needs a device, what was learnt by estimator, and a regime, got "
-                f"{str(meta)[:80]}. Fit the model again."
+                "an adaptation needs a device, what was learned for each estimator, and a regime, "
+                f"got {str(meta)[:80]}. Fit the model again."
             )
         run, x, errors = (arrays.get(name) for name in ("run", "x", "errors"))
         fine = (
@@ -297,8 +297,8 @@ def errors_of(model: CompositionModel) -> HeldOut:
     """
     if model.held_out is None:
         raise InputError(
-            "an earlier version of errcomp wrote this model, without its errors on held-out runs, "
-            "from which an adaptation learns. Fit the model again."
+            "this model was written by an earlier version of errcomp. It lacks the errors of "
+            "held-out runs that an adaptation learns from. Fit the model again."
         )
     return model.held_out
 

@@ -28,8 +28,8 @@ def adaptation_view(result: Adaptation) -> Report:
         Column("Learnt from", _learnt_from),
     ]
     notes: list[Note | str] = [
-        f"By {result.estimator}. MAPE before: of these runs, before the adaptation. Predictions, "
-        "90 % band: mean over runs like those of the fit, compared with those before.",
+        f"Estimator: {result.estimator}. MAPE before: error on these runs before the adaptation. "
+        "Predictions move, Band: mean change over the runs of the fit, compared with before.",
         *unused_notes({run.run: run.reason for run in result.left_out}),
         *(item(f"{one.run} was used, though flagged: {one.evidence}.") for one in result.flagged),
         *_few(result),
@@ -93,10 +93,10 @@ def plan_view(result: RunPlan) -> Report:
         Column("Of random runs", lambda row: row.width_random, forms.percent),
     ]
     answer = (
-        f"Measure these runs, in this order, and pass them to `errcomp calibrate adapt`. The 90 % "
+        "Measure these runs, in this order, and pass them to `errcomp calibrate adapt`. The 90 % "
         f"bands of {counted(result.targets, 'target')} are {100 * result.width:.0f} % wide today "
-        "(mean, of the prediction). Beside each run: the width to expect once it and those above "
-        "it are measured, and that for as many runs chosen at random."
+        "(mean, of the prediction). Beside each run: the width to expect after measuring it and "
+        "those above it, and after measuring as many runs chosen at random."
     )
     lacking = result.devices < result.devices_needed
     notes = [
@@ -104,8 +104,8 @@ def plan_view(result: RunPlan) -> Report:
         *unused_notes(dict.fromkeys(result.left_out, "no device is given")),
         *(
             [
-                f"For a new device a 90 % band is guaranteed from {result.devices_needed} devices "
-                f"in the fit on; this fit has {result.devices}."
+                "A 90 % band is guaranteed for a new device only with at least "
+                f"{result.devices_needed} devices in the fit; this fit has {result.devices}."
             ]
             if lacking and not all(row.in_fit for row in result.rows)
             else []

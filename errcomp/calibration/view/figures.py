@@ -174,7 +174,7 @@ def abstention(
     names = _ordered(curves)
     if not names:
         raise NotDefinedError(
-            "there is no error of the most confident runs to draw: no estimator has bands"
+            "the error of the most confident runs cannot be drawn: no estimator has bands"
         )
     ax = _style.canvas(ax, 4.0)
     drawn = {}

@@ -299,8 +299,8 @@ def table9_totals(source: Source) -> Iterator[Cell]:
 
 
 _BOUNDS = (
-    "Table 9 says how many scenarios each tool covers, but not which ones, so a count over several "
-    "tools may be known only within bounds."
+    "Table 9 says how many scenarios each tool covers, but not which ones, so for several tools "
+    "together it may give only a range."
 )
 
 

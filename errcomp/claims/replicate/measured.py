@@ -86,7 +86,8 @@ def _doubling(source: Source, cell: PrintedCell) -> Cell:
     smaller = sum(ratio < 1 for ratio in ratios)
     return said(
         cell, share > 0.5, share, "fraction",
-        f"share of {len(ratios)} doublings of the batch size alone that at least double the APE",
+        f"share of the {len(ratios)} cases in which only the batch size doubles where the APE "
+        "at least doubles",
         f"“Often” is taken to mean more than half. {smaller} of them make the APE smaller.",
     )  # fmt: skip
 
@@ -119,7 +120,7 @@ def _training(source: Source, cell: PrintedCell) -> Cell:
     errors = _by_mode(source.neusight.where({"vendor": "AMD"}))
     n = sum(training > inference for inference, training in errors.values())
     rule = f"AMD devices ({len(errors)}) with a larger mean APE in training"
-    note = "MI210 and MI250 have the same predictions, so they are hardly two devices."
+    note = "MI210 and MI250 have the same predictions, so they hardly count as two devices."
     return said(cell, n == len(errors), float(n), "count", rule, note)
 
 
@@ -168,7 +169,7 @@ def _worst_gap(source: Source, cell: PrintedCell) -> Cell:
     return judge(
         cell,
         [
-            Candidate("T4: error over claim in Table 6; P4 has no claim", ratios["T4"], True),
+            Candidate("error over claim of T4 in Table 6 (P4 has no claim)", ratios["T4"], True),
             Candidate("largest error over claim in Table 6", max(ratios.values())),
         ],
         f"{_FROM_PRINTED} Ratios above 2: {every}.",
@@ -249,7 +250,7 @@ def _growth(source: Source, cell: PrintedCell) -> Cell:
 def _spread(source: Source, cell: PrintedCell) -> Cell:
     run = "microbench_all_reduce_8npus_1MB"
     value = source.need("ASTRA-sim", run, "exposed communication", "standard deviation")
-    return judge(cell, [Candidate(f"standard deviation in the log {run}", value, True)])
+    return judge(cell, [Candidate(f"standard deviation that the log {run} prints", value, True)])
 
 
 def _scaling(source: Source, cell: PrintedCell) -> Cell:

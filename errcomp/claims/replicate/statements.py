@@ -177,7 +177,10 @@ def _one_of_each_type(source: Source, cell: PrintedCell) -> Cell:
     types = Counter(tool["method"] for tool in source.platforms if tool["tool"] in tools)
     counts = ", ".join(f"{method} {types[method]}" for method in _grid(source))
     n = sum(types[method] == 1 for method in _grid(source))
-    rule = f"of the {len(_grid(source))} types of Table 1, those with one tool of the {len(tools)}"
+    rule = (
+        f"number of the {len(_grid(source))} types of Table 1 that exactly one of the "
+        f"{len(tools)} evaluated tools has"
+    )
     return said(cell, n == len(_grid(source)), float(n), "count", rule, f"By type: {counts}.")
 
 
@@ -188,13 +191,20 @@ def _strong(source: Source, cell: PrintedCell) -> Cell:
         if (row["docker"], row["deterministic"]) == ("yes", "yes")
         and row["time to first output"].startswith("<")
     ]
-    rule = "rows of Table 11 with a container, valid output in less than 30 minutes, and equal runs"
+    rule = (
+        "rows of Table 11 with a container, valid output in less than 30 minutes, and the same "
+        "output in each run"
+    )
     return judge(cell, [Candidate(rule, len(strong), True)], _FROM_PRINTED)
 
 
 def _identical(source: Source, cell: PrintedCell) -> Cell:
     n = sum(row["deterministic"] == "yes" for row in _full(source).values())
-    return judge(cell, [Candidate("rows of Table 11 that say so", n, True)], _FROM_PRINTED)
+    return judge(
+        cell,
+        [Candidate("rows of Table 11 with the same output in each run", n, True)],
+        _FROM_PRINTED,
+    )
 
 
 # Tables 9 and 2: coverage, claims and their order.
@@ -267,7 +277,10 @@ def _shared(source: Source, cell: PrintedCell) -> Cell:
         if least > 0:
             shared, where = shared + least, [*where, f"{category} (at least {least} of {size})"]
     rule = "scenarios that two tools must share, from the counts of Table 9"
-    note = f"Two tools support more scenarios than there are in {', '.join(where)}."
+    note = (
+        "The scenarios of two tools add up to more than there are, so some are the same: in "
+        f"{', '.join(where)}."
+    )
     return said(cell, not shared, float(shared), "count", rule, note if where else "")
 
 
@@ -295,7 +308,8 @@ def _lowest_claim(source: Source, cell: PrintedCell) -> Cell:
     return said(
         cell, not below, float(len(below)), "count",
         "tools in Table 2 with a claim below 1 %",
-        f"Below 1 %: {others}. The error behind “< 1 %” may be above or below." if below else "",
+        f"Below 1 %: {others}. The claim “< 1 %” may stand for a larger or a smaller error than "
+        "theirs." if below else "",
     )  # fmt: skip
 
 
@@ -336,7 +350,9 @@ def _reversal(source: Source, cell: PrintedCell) -> Cell:
 def _product(source: Source, cell: PrintedCell) -> Cell:
     *factors, product = map(int, re.findall(r"\d+", cell.printed))
     value = float(math.prod(factors))
-    return said(cell, value == product, value, "count", "product of the printed factors")
+    return said(
+        cell, value == product, value, "count", "product of the factors that the statement prints"
+    )
 
 
 _RULES: Mapping[str, Rule] = {

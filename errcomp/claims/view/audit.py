@@ -57,7 +57,7 @@ __all__ = [
 REPORTED = "Attributed to the tool by the survey, without a source"
 #: Said where no key could divide the pairs into clusters.
 INDEPENDENT = (
-    "Every pair counts as independent, because no key says which pairs have correlated errors."
+    "Every pair counts as independent, because no column shows which pairs have correlated errors."
 )
 _TONES: Mapping[str, Tone] = {
     "consistent": "plain",
@@ -89,8 +89,8 @@ def audit_view(audit: Audit, pairs: Pairs | None = None) -> Report:
     notes = []
     if pairs is None and not audit.engine:
         notes.append(
-            "For plots of single pairs, make the report from the table itself: errcomp report "
-            "TABLE."
+            "To plot single pairs, make the report from the table instead of this result: errcomp "
+            "report TABLE."
         )
     notes += unchecked(audit) + stayed(audit)
     notes += [f"Not used: {not_used(dropped)}." for dropped in audit.dropped]

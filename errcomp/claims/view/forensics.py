@@ -83,7 +83,9 @@ def allowed(result: Forensics, ax: Axes | None = None) -> Axes:
     """
     found = [row for row in result.rows if _drawable(row)]
     if not found:
-        raise InputError("nothing to draw: no figure lies outside an interval that others allow")
+        raise InputError(
+            "nothing to draw: every figure lies within the interval that the other figures allow"
+        )
     from errcomp.report.drawing.forest import Row, forest
 
     rows = [

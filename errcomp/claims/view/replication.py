@@ -72,7 +72,10 @@ def _table(name: str, cells: Sequence[Cell]) -> Table:
     for cell in cells:
         if cell.status == "no data":
             without.setdefault(cell.note, []).append(f"{cell.row} ({cell.column})")
-    below += [item(f"No data for {', '.join(names)}. {why}") for why, names in without.items()]
+    below += [
+        item(f"Not recomputed, as no data are published: {', '.join(names)}. {why}")
+        for why, names in without.items()
+    ]
     if any(cell.chance is not None for cell in cells):
         below.append(Note(_OF_CHANCE))
     places = {cell.where for cell in cells}
@@ -82,7 +85,7 @@ def _table(name: str, cells: Sequence[Cell]) -> Table:
 
 _OF_CHANCE = (
     "Chance: where the stated rule does not give the printed figure, how often one of the other "
-    "rules would give a figure that has nothing to do with them (in brackets: all rules tried)."
+    "rules would give an unrelated figure by accident (in brackets: number of rules tried)."
 )
 
 
@@ -143,8 +146,8 @@ def _by_chance(result: Replication) -> list[Note]:
     )
     if weak:
         text += (
-            f" {weak} of the {len(given)} had a probability above {format_fraction(_WEAK)} to "
-            f"match by chance, so those {weak} say little about the rule."
+            f" {weak} of the {len(given)} had a chance above {format_fraction(_WEAK)} to match by "
+            f"coincidence, so those {weak} say little about the rule."
         )
     return [Note(text)]
 
@@ -237,7 +240,9 @@ def levels(result: Replication, ax: Axes | None = None) -> Axes:
     ends = _ends(result)
     drawn = [(name, pair) for name, pair in ends.items() if _of_errors(pair)]
     if not drawn:
-        raise NotDefinedError("nothing to draw: no error range by level was recomputed")
+        raise NotDefinedError(
+            "nothing to draw: no range of errors was recomputed for a level (kernel, model, ...)"
+        )
     ax = _style.canvas(ax, 1.5 + 0.42 * len(drawn))
     for y, (_, pair) in enumerate(drawn):
         _draw(ax, y, _printed(pair), _recomputed(pair))

@@ -56,8 +56,8 @@ def _table(result: SearchResult) -> Table:
     notes = [
         result.conclusion,
         "By chance: how many combinations of subset and rule, at least this simple, would match "
-        "random figures on average. The random figures are as close to the values of the whole "
-        "table as the published figures.",
+        "random figures on average. The random figures are drawn as close to the values of the "
+        "whole table as the published figures are.",
         *_left_out(result),
     ]
     return Table(

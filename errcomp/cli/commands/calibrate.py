@@ -138,10 +138,10 @@ def build(parser: Parser) -> None:
     check = actions.add_parser(
         "check",
         help="name runs whose kernels are implausible, with the evidence",
-        description="Look at the kernels of each run, not at its time, and name the runs whose "
-        "measurement may not be trusted: matrix products or all kernels far slower than in other "
-        "runs, more memory than the device has, missing kernels, a host that is slower than the "
-        "kernels.",
+        description="List the runs whose measurements look unreliable, by their kernels and not "
+        "by their total time: matrix products or all kernels far slower than in other "
+        "runs, more memory than the device has, missing kernels, or a host that is "
+        "slower than the kernels.",
     )
     _add_path(check)
     _add_task(check)
@@ -152,9 +152,10 @@ def build(parser: Parser) -> None:
     adapt = actions.add_parser(
         "adapt",
         help="move a fitted model by a few measured runs of a device",
-        description="Adapt a fitted model to devices by a few measured runs of each. Predictions "
-        "move as far as errors of runs were alike on devices that the fit did not see. The bands "
-        "become as wide as they were needed there.",
+        description="Adapt a fitted model to devices, using a few measured runs of each. The more "
+        "alike the errors of runs on one device are, on devices held out from the "
+        "fit, the further the predictions move. The bands become as wide as they had "
+        "to be on those devices.",
     )
     adapt.add_argument("model", type=Path, metavar="MODEL", help="the model file")
     adapt.add_argument(
@@ -232,9 +233,9 @@ def _add_task(parser: argparse.ArgumentParser) -> None:
         "--task",
         choices=_TASKS,
         default=_TASKS[0],
-        help="which sum to correct to the time of the run: composition, the sum of the measured "
-        "kernel times (default); or prediction, the sum of the predicted kernel times (in a table "
-        "without kernels: the prediction of each row)",
+        help="which sum to turn into the time of the run: composition, the sum of the measured "
+        "kernel times (default); or prediction, the sum of the predicted kernel times (in a "
+        "table without kernels: the prediction of each row)",
     )
 
 
@@ -249,7 +250,7 @@ def _add_table(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--keep-flagged",
         action="store_true",
-        help="also fit to runs whose measurement may not be trusted (see: errcomp calibrate check)",
+        help="also fit to runs whose measurements look unreliable (see: errcomp calibrate check)",
     )
     _add_runs(parser)
     add_kernel_arguments(parser)
@@ -406,7 +407,9 @@ def _estimators(args: argparse.Namespace) -> tuple[str, ...]:
             lacking = MissingExtraError(
                 _PACKAGES.get(package, package), extra, f"fitting the estimator {name}"
             )
-            raise InputError(f"{lacking}; or choose --estimator physics, which needs no extra")
+            raise InputError(
+                f"{lacking}; or choose --estimator physics, which needs no extra packages"
+            )
     return chosen
 
 

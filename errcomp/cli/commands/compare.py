@@ -43,21 +43,23 @@ def build(parser: Parser) -> None:
     parser.description = (
         "Compare alternatives (--between) that were predicted under equal conditions: the "
         "probability that one is faster, the best of all, and which measurement would help most. "
-        "Rows without a measurement are the choices to make; measured rows teach how wrong the "
-        "predictor is. --evaluate compares choices by the predictions with the measurements."
+        "Rows without a measurement are the choices to make; measured rows show how wrong the "
+        "predictor is. --evaluate checks choices that follow the predictions against the "
+        "measurements."
     )
     add_table_arguments(parser)
     parser.add_argument(
         "--between",
         metavar="KEYS",
-        help="key whose values are the alternatives, e.g. device; several keys name them together "
-        "(with --evaluate, by default: every kind of choice that the table allows)",
+        help="key whose values are the alternatives, e.g. device; with several keys, each "
+        "combination is an alternative (default with --evaluate: every kind of choice that "
+        "the table allows)",
     )
     parser.add_argument(
         "--within",
         metavar="KEYS",
-        help="keys that must be equal, e.g. model,mode,batch (default: those that say what was "
-        "run)",
+        help="keys whose values must be equal between alternatives, e.g. model,mode,batch "
+        "(default: those that describe the workload)",
     )
     parser.add_argument(
         "--per",
@@ -68,14 +70,14 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--price",
         metavar="COLUMN",
-        help="price of a unit of time, or power: compare costs, and find the alternatives that no "
-        "other beats in both time and cost",
+        help="column with the price per unit of time, or the power: compare costs, and find the "
+        "alternatives that no other beats in both time and cost",
     )
     parser.add_argument(
         "--at-most",
         metavar="VALUE",
-        help="limit, e.g. '200 ms': choose from the alternatives that keep it with the probability "
-        "of --level",
+        help="limit, e.g. '200 ms': choose from the alternatives that meet it with at least the "
+        "probability --level",
     )
     parser.add_argument(
         "--at-least",
@@ -113,8 +115,8 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--cluster",
         metavar="KEY",
-        help="condition whose values are independent; `none`: each condition (default: the model, "
-        "or another condition with several values)",
+        help="key whose values have independent errors; `none`: every condition is independent "
+        "(default: the model, or another key with several values)",
     )
     parser.add_argument(
         "--seed", type=seed, default=0, metavar="N", help="seed of the draws (default: 0)"
@@ -126,7 +128,8 @@ def build(parser: Parser) -> None:
         default=[],
         metavar="CONDITION",
         help="exit with 1 if the evaluated choices meet this: 'regret>5%%' (mean), "
-        "'regret-max>50%%', 'wrong>5%%' (of those 95 %% sure), 'right<90%%'; may be repeated",
+        "'regret-max>50%%', 'wrong>5%%' (among comparisons that are at least 95 %% sure), "
+        "'right<90%%'; may be repeated",
     )
     add_output_arguments(parser)
     parser.set_defaults(run=run)
@@ -177,14 +180,15 @@ def _every_kind(args: argparse.Namespace, pairs: Pairs | Kernels) -> None:
 
     if not args.evaluate:
         raise InputError(
-            f"--between says what to choose between. Keys of {args.table}: {', '.join(pairs.keys)}"
+            f"--between needs a key with values to choose between. Keys of {args.table}: "
+            f"{', '.join(pairs.keys)}"
         )
     for name in ("within", "errors", "per", "cluster", "price", "at_most", "at_least", "higher"):
         if getattr(args, name):
             flag = name.replace("_", "-")
-            raise InputError(f"--{flag} is about one kind of choice: add --between")
+            raise InputError(f"--{flag} applies to one kind of choice: name it with --between KEY")
     if is_check(args):
-        raise InputError("a check is about one kind of choice: add --between")
+        raise InputError("a check applies to one kind of choice: name it with --between KEY")
     with progress("comparing", quiet=args.json):
         found = compare_kinds(pairs, tool=args.tool, level=args.level, seed=args.seed)
     emit(args, found, found.view(), inputs=[args.table])

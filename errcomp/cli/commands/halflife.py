@@ -111,10 +111,12 @@ def build(parser: Parser) -> None:
     gate.add_argument(
         "--dry-run",
         action="store_true",
-        help="without NEW: go through the history as the check would have; count its alarms, in "
-        "true and in random order, and how soon it finds each step",
+        help="without NEW: replay the check over the history; count its alarms, with the versions "
+        "in true and in random order, and how soon it finds each step",
     )
-    gate.add_argument("--by", metavar="KEYS", help="keys to report series by")
+    gate.add_argument(
+        "--by", metavar="KEYS", help="keys to group the series by in the report, e.g. device"
+    )
     _add_error(gate, "error that the model promised: an error within it is not a regression")
     gate.add_argument(
         "--margin", type=_share, default=0.0, help="growth of the error to ignore, e.g. 2%%"

@@ -49,17 +49,18 @@ EXAMPLES = {
 def build(parser: Parser) -> None:
     """Add ``measurements`` and its actions."""
     parser.description = (
-        "Check the measured side of a table: rows that are copies, rows with equal keys and other "
-        "values, impossible values, drift, and the error that a perfect predictor would show. "
-        "budget says which part of an error comes from them, and which from the tool; leakage "
-        "whether the tool was trained on what it is evaluated on."
+        "Check the measured side of a table: rows that are copies, rows with equal keys and "
+        "different values, impossible values, drift, and the error that a perfect predictor would "
+        "show. budget says which part of an error comes from them, and which from the tool; "
+        "leakage says whether the tool was trained on what it is evaluated on."
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     check = actions.add_parser(
         "check",
         help="copies, hidden keys, impossible values, noise floor and drift",
-        description="Check whether measurements are fit to evaluate a predictor by. The floor of "
-        "MAPE is the error that a perfect predictor would show against them.",
+        description="Check whether measurements are good enough to evaluate a predictor. The "
+        "floor of the MAPE is the error that a perfect predictor would show against "
+        "them.",
     )
     check.add_argument(
         "table",
@@ -70,16 +71,21 @@ def build(parser: Parser) -> None:
     check.add_argument(
         "--measured",
         metavar="COLUMNS",
-        help="column of measured values; of several, e.g. ttft,tpot, the first is checked, and all "
-        "must agree for a copy (default: measured, or the column whose name says it)",
+        help="column of measured values; of several, e.g. ttft,tpot, the first is checked, and "
+        "rows count as copies only if all agree (default: measured, or a column recognised "
+        "by its name)",
     )
     check.add_argument(
         "--keys",
         metavar="COLUMNS",
-        help="columns that identify a configuration (default: all but quantities, identifiers, "
-        "dates, repetitions, and texts of key=value parts, which are taken apart)",
+        help="columns that identify a configuration (default: all except quantities, identifiers, "
+        "dates and repetitions; a text such as a=1,b=2 is split into keys)",
     )
-    check.add_argument("--by", metavar="KEYS", help="keys whose values get a floor each")
+    check.add_argument(
+        "--by",
+        metavar="KEYS",
+        help="keys to group by: a floor of the MAPE for each of their values",
+    )
     check.add_argument("--unit", help="unit of the measurements, e.g. ms")
     group = add_check_arguments(check)
     group.add_argument(
@@ -87,7 +93,8 @@ def build(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="FINDINGS",
-        help="exit with 1 if the check finds one of these: copies, impossible, hidden, drift",
+        help="exit with 1 if the check finds one of these: copies, impossible (values), hidden "
+        "(equal keys with different values), drift",
     )
     add_output_arguments(check)
     check.set_defaults(run=run)
@@ -99,17 +106,17 @@ def _build_budget(actions: Any) -> None:
     parser = actions.add_parser(
         "budget",
         help="which part of a MAPE comes from measurements, kernels, composition, load or the tool",
-        description="Say which part of the MAPE of a tool comes from noise of the measurements, "
-        "rows with equal keys and other values, copies, the load of the system, kernels, their "
-        "composition, one factor, or the rest.",
+        description="Split the MAPE of a tool into parts: noise of the measurements, rows with "
+        "equal keys and different values, copies, the load of the system, kernels, "
+        "their composition, one common factor, and the rest.",
     )
     add_table_arguments(parser)
     parser.add_argument("--tool", metavar="NAME", help="tool, where the table has several")
     parser.add_argument(
         "--kernels",
         metavar="PREDICTED,MEASURED",
-        help="columns of the predicted and the measured sum of kernels (default: those whose names "
-        "say it, e.g. predicted_kernel_sum)",
+        help="columns with the predicted and the measured sum of kernels (default: recognised by "
+        "name, e.g. predicted_kernel_sum)",
     )
     parser.add_argument(
         "--per-run",
@@ -119,8 +126,7 @@ def _build_budget(actions: Any) -> None:
     parser.add_argument(
         "--load",
         metavar="COLUMN",
-        help="column of the load of the system (default: the one whose name says it, e.g. "
-        "concurrency)",
+        help="column with the load of the system (default: recognised by name, e.g. concurrency)",
     )
     parser.add_argument(
         "--seed", type=seed, default=0, metavar="N", help="seed of the intervals (default: 0)"
@@ -159,7 +165,9 @@ def _kernels(args: argparse.Namespace) -> Kernels:
     unused = {"exclude": None, "kernels": None, "zeros": "raise", "missing": "raise"}
     given = [name for name, usual in unused.items() if getattr(args, name) not in (usual, "keep")]
     if given:
-        raise InputError(f"leave out --{', --'.join(given)}: --per-run reads rows of kernels")
+        raise InputError(
+            f"leave out --{', --'.join(given)}: --per-run expects rows of kernels, not of pairs"
+        )
     return load_kernels(args, args.table)
 
 
@@ -167,16 +175,17 @@ def _build_leakage(actions: Any) -> None:
     parser = actions.add_parser(
         "leakage",
         help="whether a predictor was trained on what it is evaluated on, and what that hides",
-        description="Compare the pairs that a predictor is evaluated on with its training table: "
-        "the same measurements, the same configurations, near ones; the error by distance; and "
-        "what a simple predictor would print with whole values of a key left out.",
+        description="Find the evaluated pairs whose measurement or configuration is also in the "
+        "training table of the predictor, or close to one there. Report the error by "
+        "distance from the training table, and the error of a simple predictor with "
+        "whole values of a key (e.g. a device) left out.",
     )
     add_table_arguments(parser)
     parser.add_argument(
         "--training",
         metavar="FILE",
         required=True,
-        help="table that the predictor was trained on, with the same names of columns",
+        help="table that the predictor was trained on, with the same column names",
     )
     parser.add_argument("--tool", metavar="NAME", help="tool, where the table has several")
     parser.add_argument(

@@ -53,9 +53,10 @@ def build(parser: Parser) -> None:
     runs = actions.add_parser(
         "runs",
         help="which runs to measure next, so that bands of a model become narrow",
-        description="Choose the runs whose measurement narrows the 90 % bands of other runs most, "
-        "once a model is adapted to them (errcomp calibrate adapt). What a run tells about others "
-        "of its device is learnt from devices that the fit did not see.",
+        description="Choose which runs to measure, so that a model adapted to them (errcomp "
+        "calibrate adapt) has the narrowest 90 % bands for other runs. How much one "
+        "run reveals about others on its device is learned from devices that are held "
+        "out from the fit.",
     )
     runs.add_argument("--model", type=Path, required=True, metavar="FILE", help="the model file")
     runs.add_argument(
@@ -83,9 +84,10 @@ def build(parser: Parser) -> None:
     claim = actions.add_parser(
         "claim",
         help="how many pairs support a figure such as < 5 %%",
-        description="Compute how many pairs put the interval of the MAPE below a figure, for "
-        "several true errors. With a pilot the spread of its errors is used, and whole models or "
-        "devices are counted where errors within them are alike.",
+        description="Compute how many pairs are needed to show that the MAPE is below a figure, "
+        "with its whole interval, for several true errors. With --pilot, the spread "
+        "of the errors is that of pairs measured already; where errors within a model "
+        "or device are alike, models or devices are counted instead of pairs.",
     )
     _add_claim(claim)
     add_output_arguments(claim)
@@ -93,9 +95,10 @@ def build(parser: Parser) -> None:
     gate = actions.add_parser(
         "gate",
         help="how many repeats of each validation find a change that matters",
-        description="Compute how many repeats of each validation let `errcomp halflife check` find "
-        "a change, simulated with the check itself. The noise is given, or learned from a history. "
-        "Repeats average out the noise within a look at the gate, and not that from look to look.",
+        description="Compute how many repeats of each validation `errcomp halflife check` needs "
+        "to find a change, by simulating that check. The noise is given, or learned "
+        "from a history. Repeats average out the noise within a look (one check of a "
+        "new version), but not the noise between looks.",
     )
     _add_gate(gate)
     add_output_arguments(gate)
@@ -130,8 +133,8 @@ def _add_claim(claim: argparse.ArgumentParser) -> None:
     claim.add_argument(
         "--cluster",
         metavar="KEY",
-        help="key of the pilot whose values are independent; none for independent pairs (default: "
-        "model or device, whichever has fewer values)",
+        help="key of the pilot whose values have independent errors; `none` if all pairs are "
+        "independent (default: model or device, whichever has fewer values)",
     )
     claim.add_argument(
         "--level", type=fraction, default=0.95, metavar="SHARE", help="coverage (default: 95%%)"
@@ -154,14 +157,14 @@ def _add_gate(gate: argparse.ArgumentParser) -> None:
         "--between",
         type=fraction,
         metavar="SHARE",
-        help="standard deviation from look to look, which repeats share (default: from HISTORY, or "
-        "none)",
+        help="standard deviation between looks, which all repeats of a look share (default: from "
+        "HISTORY, or none)",
     )
     gate.add_argument(
         "--count",
         type=count,
         metavar="N",
-        help="series of the gate (default: as in HISTORY, or 1)",
+        help="number of series that the gate checks (default: as in HISTORY, or 1)",
     )
     gate.add_argument(
         "--looks",
@@ -177,7 +180,7 @@ def _add_gate(gate: argparse.ArgumentParser) -> None:
         type=fraction,
         default=0.9,
         metavar="SHARE",
-        help="in this share of cases (default: 90%%)",
+        help="probability of finding the change within that many looks (default: 90%%)",
     )
     gate.add_argument(
         "--alpha",

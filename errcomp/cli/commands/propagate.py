@@ -240,14 +240,14 @@ def _validate(args: argparse.Namespace, inputs: Sequence[Path | str | None]) -> 
     check_targets(args, inputs, figures)
     if "matrix" in parse_keys(args.correlation):
         raise InputError(
-            "propagate validate does not take the assumption matrix: a matrix belongs to one run"
+            'propagate validate does not take the assumption "matrix": a matrix belongs to one run'
         )
     assume = _assumptions(args)
     with_pit = [assumption.name for assumption in assume or () if assumption.name != "unknown"]
     if assume and not with_pit and "pit" in [name for name, _ in figures]:
         raise InputError(
-            "the assumption unknown gives bounds, which have no distribution: --figure pit "
-            "needs another assumption"
+            'the assumption "unknown" gives bounds without a distribution: --figure pit needs '
+            "another assumption"
         )
     kernels = load_kernels(args, args.test or args.rest or _EMBEDDED)
     errors = None

@@ -56,7 +56,7 @@ def _basis(found: Comparison) -> str:
     if not found.left_out:
         return f"error model of {rows}"
     left = "both alternatives" if found.left_out == "alternatives" else "the condition"
-    return f"error model of {rows}, without {left} of each comparison"
+    return f"error model of {rows}, without those of {left} compared"
 
 
 def _answers(found: Comparison) -> list[Verdict]:
@@ -68,11 +68,11 @@ def _answers(found: Comparison) -> list[Verdict]:
     if not choice.chosen:
         best = max(found.alternatives, key=lambda row: row.p_within)
         text = (
-            f"keeps the limit of {limit} with a probability of {100 * found.level:g} %. "
-            f"{best.name} is the most likely to keep it ({100 * best.p_within:.0f} %)."
+            f"meets the limit of {limit} with a probability of {100 * found.level:g} %. "
+            f"{best.name} is the most likely to meet it ({100 * best.p_within:.0f} %)."
         )
         return [Verdict("No alternative", text, "bad")]
-    among = f" (of those that keep the limit of {limit} with at least {100 * found.level:g} %)"
+    among = f" (of those that meet the limit of {limit} with at least {100 * found.level:g} %)"
     text = (
         f"is the best{'' if limit else f' of {choice.n}'} with a probability of "
         f"{100 * choice.p_best:.0f} %{among if limit else ''}; expected regret "
@@ -123,12 +123,15 @@ def _alternatives(found: Comparison, what: str) -> Table:
     else:
         notes.append("Too few conditions were measured to know more than differences.")
     if priced:
-        notes.append("Cost: against the chosen one.")
-        notes.append("P on front: no other is at least as good at no more cost.")
+        notes.append("Cost: relative to that of the chosen alternative.")
+        notes.append(
+            "P on front: probability that no other is as good at the same or a lower cost."
+        )
     if limit:
         share = f"{100 * found.level:g}"
         notes.append(
-            f"Limit: {_limit(found)}. Chosen from those that keep it with at least {share} %."
+            f"Limit: {_limit(found)}. Chosen from those that meet it with a probability of at "
+            f"least {share} %."
         )
     return Table(f"Alternatives by {what}", columns, rows, notes)
 
@@ -145,8 +148,9 @@ def _choices(found: Comparison, what: str) -> Table:
         Column("Of", lambda row: row.n, forms.count),
     ]
     notes = [
-        f"Expected regret: what is lost by the choice, as a share of {_measure(found)}.",
-        "Measure next: the measurement that saves most; – if none would change the choice.",
+        f"Expected regret: what the choice is expected to lose, as a share of {_measure(found)}.",
+        "Measure next: the measurement that lowers the expected regret most (–: none would "
+        "change the choice).",
         *_more(len(found.choices), "choice"),
     ]
     return Table(f"Best {what}", columns, rows, notes)
@@ -206,7 +210,9 @@ def _ratio(found: Comparison) -> str:
 
 
 def _more(n: int, noun: str) -> list[str]:
-    return [f"The least sure first; {count(n - _MOST, noun)} more: --json"] if n > _MOST else []
+    return (
+        [f"The least sure first; --json lists {count(n - _MOST, noun)} more."] if n > _MOST else []
+    )
 
 
 def probabilities(found: Comparison, ax: Axes | None = None) -> Axes:

@@ -105,7 +105,7 @@ def per_item(found: Decisions | Comparison) -> list[str]:
         notes.append("Whole batches are compared. For the time of one item: --per batch.")
     if found.price:
         what = "divided by the value" if found.higher else "times the time"
-        notes.append(f"Costs are compared: {found.price} {what}. The cheaper counts as faster.")
+        notes.append(f"Costs are compared: {found.price} {what}. Faster means cheaper here.")
     elif found.higher:
         notes.append("More is better: the higher value counts as faster.")
     return notes
@@ -132,7 +132,7 @@ def _verdicts(found: Decisions, what: str) -> list[Verdict]:
         Verdict("9 in 10", f"{_needed(found)}", "plain"),
         Verdict(
             f"Regret {format_fraction(found.regret.value)}",
-            f"on average over {count(found.choices, 'choice')}, at most "
+            f"on average over {count(found.choices, 'choice')}; the worst choice lost "
             f"{format_fraction(found.regret_max)}. The best alternative was taken in "
             f"{100 * found.best.value:.0f} %.",
             "good" if found.regret.value <= 0.02 else "doubt",
@@ -142,8 +142,8 @@ def _verdicts(found: Decisions, what: str) -> list[Verdict]:
         gap = _gap(found)
         fits = gap <= _CALIBRATED
         text = (
-            f"stated probabilities and shares that were right differ by {100 * gap:.1f} points on "
-            "average (fifths of the comparisons)."
+            f"the stated probability and the share right differ by {100 * gap:.1f} points on "
+            "average, over five equal parts of the comparisons."
         )
         head = "Calibrated" if fits else "Not calibrated"
         verdicts.append(Verdict(head, text, "good" if fits else "bad"))
@@ -243,8 +243,8 @@ def _calibration(found: Decisions) -> Table:
     notes = [
         "With errors "
         + "; ".join(
-            f"{row.errors}: called {100 * row.called:.0f} %, wrong where 95 % sure "
-            f"{format_fraction(row.wrong_when_sure)}, mean gap {100 * row.gap:.1f} points"
+            f"{row.errors}: {100 * row.called:.0f} % called; of those 95 % sure, "
+            f"{format_fraction(row.wrong_when_sure)} wrong; mean gap {100 * row.gap:.1f} points"
             for row in found.assumptions
         )
     ] if found.assumptions else []  # fmt: skip

@@ -26,7 +26,7 @@ def reliability(found: Decisions, ax: Axes | None = None) -> Axes:
     """
     rows = found.calibration
     if not rows:
-        raise NotDefinedError("there is no reliability to draw: no comparison has a probability")
+        raise NotDefinedError("reliability cannot be drawn: no comparison has a probability")
     ax = _style.canvas(ax, 4.2)
     stated = np.array([100 * row.stated for row in rows])
     share = np.array([100 * row.found.value for row in rows])
@@ -89,7 +89,7 @@ def tournament(found: Decisions, ax: Axes | None = None) -> Axes:
         There are more than 60 alternatives.
     """
     if not found.duels:
-        raise NotDefinedError("there is no tournament to draw: more than 60 alternatives")
+        raise NotDefinedError("the tournament cannot be drawn: there are more than 60 alternatives")
     names = sorted({name for duel in found.duels for name in (duel.first, duel.second)})
     at = {name: i for i, name in enumerate(names)}
     share = np.full((len(names), len(names)), np.nan)

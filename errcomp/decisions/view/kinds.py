@@ -30,8 +30,8 @@ def kinds_view(found: DecisionKinds) -> Report:
     ]
     per = [row.per for row in found.rows if row.per]
     notes = [
-        "Right: share of comparisons of two alternatives in which the predicted faster one was the "
-        "faster. 9 in 10 from: predicted difference from which this holds in 9 of 10.",
+        "Right: share of comparisons of two alternatives in which the one predicted to be faster "
+        "was faster. 9 in 10 from: smallest predicted difference that is right 9 times in 10.",
         "Regret: measured time of the chosen alternative over that of the best, minus 1.",
         *[f"{name}: times are divided by it." for name in per],
         f"For one kind: errcomp compare … --evaluate --between {found.rows[0].between}",

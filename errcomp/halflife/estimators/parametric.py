@@ -397,7 +397,7 @@ def _columns(covariates: Mapping[str, ArrayLike], expiry: Expiry) -> Floats:
     """Return the covariates of the series that can be evaluated."""
     if not covariates or not expiry.n:
         missing = "covariate" if expiry.n else "series that can be evaluated"
-        raise InputError(f"a time ratio needs covariates and series: there is no {missing}.")
+        raise InputError(f"a time ratio needs covariates and series, but there is no {missing}.")
     columns = []
     for name, given in covariates.items():
         values = np.asarray(given, dtype=float)

@@ -235,7 +235,7 @@ def forecast_survival(
     if age > last or not now[0][0] > 0:
         raise InputError(
             f"no forecast for a model of age {age:g}: the survival curve ends at {last:g}, where "
-            f"{100 * s[-1]:.3g} % of the series are still valid. Use a forecast by drift, or "
+            f"{100 * s[-1]:.3g} % of the series are still valid. Use the forecast by drift, or "
             "recalibrate the model."
         )
     then, lower_then, upper_then = _on_curve(age + when, t, s, lower, upper)

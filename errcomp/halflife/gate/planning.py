@@ -231,8 +231,8 @@ def _check(
         raise InputError(f"change must be a fraction above -1 and not 0, e.g. 0.05, got {change}.")
     if not (0 < noise < 1 and 0 <= between < 1):
         raise InputError(
-            "noise must be a fraction between 0 and 1, and between one of 0 or more, e.g. 0.02, "
-            f"got {noise} and {between}."
+            "noise must be a fraction above 0 and below 1, and between= a fraction from 0, e.g. "
+            f"0.02, got noise={noise} and between={between}."
         )
     for name, value, least, most in (
         ("series", series, 1, 10_000),

@@ -286,8 +286,8 @@ def blame(
     runs = [run for one, labels in named if (run := run_of(one, times, labels))]
     if not runs:
         raise InputError(
-            f"no {levels[0]} has times of itself and of parts ({levels[1]}) under two versions. "
-            "Add validations of both under another version."
+            f"no {levels[0]} has times both of itself and of its parts ({levels[1]}) under two "
+            "versions. Add validations of both under another version."
         )
     searched = steps_of_runs(runs, table.versions, alpha)
     at = None if version is None else table.versions.index(version)

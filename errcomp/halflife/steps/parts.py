@@ -76,7 +76,9 @@ def levels_in(history: History, whole: str | None, part: str | None) -> tuple[st
             )
         found.append(name)
     if found[0] == found[1]:
-        raise InputError(f"{prefix}whole and part are both {found[0]!r}. Give two levels.")
+        raise InputError(
+            f"{prefix}whole and part are both {found[0]!r}. Give two different levels."
+        )
     return found[0], found[1]
 
 
@@ -125,9 +127,9 @@ def wholes_of(
         prefix = f"{history.source}: " if history.source else ""
         raise InputError(
             f"{prefix}none of the {len(parts)} series of level {part!r} belongs to one of the "
-            f"{len(wholes)} of level {whole!r}: columns with the same values in both are needed "
-            "(e.g. model, input), or a column series in which the name of a part begins with that "
-            "of its whole."
+            f"{len(wholes)} of level {whole!r}. Give both the same values in some columns (e.g. "
+            "model, input), or let the name of each part, in the column series, begin with the "
+            "name of its whole."
         )
     return found, without
 
@@ -207,8 +209,7 @@ def times_of(history: History, parts: str) -> Times:
     prefix = f"{history.source}: " if history.source else ""
     if history.unit and (kind_of(history.unit) or "time") not in ("time", "energy"):
         raise InputError(
-            f"{prefix}the unit is {history.unit}, of which parts do not add up. Give times or "
-            "energies."
+            f"{prefix}parts in {history.unit} do not add up to a whole. Give times or energies."
         )
     m = len(history.versions)
     cells, codes = np.unique(history.series * m + history.version, return_inverse=True)

@@ -85,7 +85,9 @@ def record(connection: sa.Connection, number: int, first: int, n: int) -> None:
     last = first + n - 1
     rows, kept = _sha256_of_rows(connection, first, last)
     if kept != n:
-        raise AssertionError(f"{n} rows were added, and the database gives back {kept}")
+        raise AssertionError(
+            f"{n} rows were written, but the database returns {kept}: the addition is undone"
+        )
     connection.execute(
         table.insert().values(
             id=(connection.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0) + 1,

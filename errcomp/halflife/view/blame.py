@@ -72,7 +72,7 @@ def sentence(event: Event) -> tuple[str, str]:
     ...               (conv, gelu), rest)
     >>> head, text = sentence(event)
     >>> print(head)
-    net takes 3.0 % less time since 1.6:
+    net has taken 3.0 % less time since 1.6:
     >>> print(text.partition("; the rest")[0])
     Conv (-8.3 %) takes off 5.0 points; Gelu (+20.0 %) adds 2.0 points
     >>> print("The rest" + text.partition("; the rest")[2])
@@ -81,9 +81,9 @@ def sentence(event: Event) -> tuple[str, str]:
     percent = format_change(abs(event.change)).lstrip("+")
     if event.p <= _CLEAR or (math.isnan(event.p) and event.change):
         way = "less time" if event.change < 0 else "longer"
-        head = f"{event.whole} takes {percent} {way} since {event.version}:"
+        head = f"{event.whole} has taken {percent} {way} since {event.version}:"
     else:
-        head = f"{event.whole} takes about as long since {event.version} ({_signed(event)}):"
+        head = f"{event.whole} has taken about as long since {event.version} ({_signed(event)}):"
     clear = [part for part in event.parts if part.p <= _CLEAR or math.isnan(part.p)][:_PARTS]
     said = [_told(part) for part in clear]
     others = [part for part in event.parts if part not in clear]
@@ -97,7 +97,7 @@ def sentence(event: Event) -> tuple[str, str]:
     if event.listed < _MOST:
         text += f" The parts are {100 * event.listed:.0f} % of its time."
     if event.stack:
-        text += f" At the same version: {', '.join(event.stack)}."
+        text += f" Also changed at that version: {', '.join(event.stack)}."
     return head, text
 
 
@@ -224,9 +224,9 @@ def _versions(found: Blame) -> Table:
     shown = sorted(rows, key=lambda row: -len(row.clear))[:_ROWS]
     shown.sort(key=lambda row: found.versions.index(row.version))
     notes: list[Note | str] = [
-        f"With an event: series of level {found.whole} with a step at this version, in themselves "
-        "or in a part. Largest part: the part that contributes most to the change, its mean change "
-        "in points, and the number of series in which it clearly changed.",
+        f"With an event: number of series of level {found.whole} that have, or have a part with, "
+        "a step at this version. Largest part: the part that contributes most to the change, its "
+        "mean change in points, and the number of series in which it clearly changed.",
     ]
     if len(rows) > len(shown):
         notes.append(f"{len(shown)} of {len(rows)} versions are shown; --json lists all.")
@@ -257,7 +257,7 @@ def contributions(found: Blame, ax: Axes | None = None) -> Axes:
     from errcomp.report.drawing.words import shorten
 
     if not found.events:
-        raise InputError("no whole and no part has a step, so there is nothing to draw.")
+        raise InputError("no step in any whole or part, so there is nothing to draw.")
     event = found.events[0]
 
     def row(name: str, value: float, low: float, high: float, *, strong: bool) -> Row:

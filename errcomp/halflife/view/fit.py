@@ -173,7 +173,7 @@ def _of_group(half_lives: HalfLives, group: GroupHalfLife) -> Verdict:
     by_steps = [group.estimate("steps", clock) for clock in half_lives.clocks] if n > 1 else []
     known = [fit for fit in by_steps if fit and fit.half_life and math.isfinite(fit.half_life)]
     if known:
-        text += f" By their steps: {_or([_with_interval(fit) for fit in known])}."
+        text += f" Median survival by steps: {_or([_with_interval(fit) for fit in known])}."
     return Verdict(head, text)
 
 
@@ -358,8 +358,8 @@ def _notes(half_lives: HalfLives) -> list[Note | str]:
     if any(fit.method == "steps" and not fit.refused for group in half_lives.groups
            for fit in group.estimates):  # fmt: skip
         notes.append(
-            "Median survival by steps: the same for errors without noise, from the rate and the "
-            "sizes of the steps of all series; changes too small to be found do not count."
+            "Median survival by steps: median survival of errors without noise, from the rate and "
+            "the sizes of the steps of all series; changes too small to be found are ignored."
         )
     if any(_too_few(group, half_lives.clocks[0]) for group in half_lives.groups):
         notes.append(
@@ -443,7 +443,7 @@ def steps_table(half_lives: HalfLives) -> Table:
         "measured: change of this ratio, median over the series with a step; above 0, measured "
         "values fell (for times: faster) or predictions rose. Sorted by |log change| times the "
         "square root of the number of series.",
-        Note("--json names the series of each largest step.", on="text"),
+        Note("--json names the series of the largest steps.", on="text"),
     ]
     searched = [steps for group in half_lives.groups for steps in group.series_steps]
     if all(steps.refused for steps in searched):

@@ -255,8 +255,8 @@ def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
         "since. 'Now' means the last version; whether the model is still valid at that version was "
         "not checked."
         if forecast.age
-        else "'Now' means the last version; the model is assumed to be calibrated at it. --age N "
-        "forecasts for a model calibrated N releases earlier."
+        else "'Now' means the last version, at which the model is assumed to be calibrated. --age "
+        "N forecasts for a model calibrated N releases earlier."
     )
     days = [group.date for group in forecast.groups if group.date is not None]
     if days:
@@ -265,8 +265,8 @@ def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
     notes.insert(0, now)
     notes.append(
         f"[low, high]: {_percent(forecast.level)} interval, if future releases change errors as "
-        "past releases did. later: after the last time of the forecast; ∞: no upper bound; –: "
-        "unknown, because it is longer than the record."
+        "past releases did. later: after the end of the forecast; ∞: no upper bound; –: unknown, "
+        "beyond the recorded history."
     )
     notes += map(item, _method_notes(forecast))
     notes += map(item, forecast.notes)

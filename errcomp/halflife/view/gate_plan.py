@@ -32,9 +32,9 @@ def plan_view(plan: GatePlan) -> Report:
         _answer(plan),
         f"Chance that the gate reports a change of {change} in one of "
         f"{count(plan.series, 'series')}, after {plan.looks} looks (validations). Simulated with "
-        f"normally distributed noise: {format_fraction(plan.noise)} within a look, which repeats "
-        f"average out, and {_between(plan)} from look to look. Noise: standard deviation of the "
-        "mean of the repeats.",
+        f"normally distributed noise: {format_fraction(plan.noise)} between repeats of a look, "
+        f"which averages out, and {_between(plan)} between looks. Noise: standard deviation of "
+        "the mean of the repeats.",
         *(item(text) for text in plan.notes),
     ]
     title = f"Repeats that find a change of {change}"
@@ -78,8 +78,8 @@ def _answer(plan: GatePlan) -> str:
 def _reached(plan: GatePlan) -> str:
     row = next(row for row in plan.rows if row.repeats == plan.repeats)
     return (
-        f"of each series at each look find a change of {_change(plan)} within "
-        f"{count(plan.within, 'look')} in {100 * row.within:.0f} % of cases."
+        f"of each series at each look (validation of a version) find a change of {_change(plan)} "
+        f"within {count(plan.within, 'look')} in {100 * row.within:.0f} % of cases."
     )
 
 

@@ -59,9 +59,9 @@ def noise_line(side: MeasuredSide) -> str:
     """Say what noise the measurements have."""
     floor = side.floor
     if floor.method == "none":
-        why = "No measurement was repeated: their noise"
+        why = "No measurement was repeated, so the noise"
         if side.repeated:
-            why = "Repeats are copies, or differ by more than noise: the noise"
+            why = "Repeats are equal, or differ by more than noise can explain, so the noise"
         return f"{why} is unknown (errcomp measurements check TABLE says more)."
     shown = format_fraction(floor.mape)
     if not math.isnan(floor.low):

@@ -90,7 +90,7 @@ def _verdicts(found: MeasurementCheck) -> list[Verdict]:
         for what, n in (
             ("copies", found.copies.n),
             ("impossible values", _n_impossible(found)),
-            ("configurations with equal keys and other values", len(found.hidden_keys)),
+            ("configurations with equal keys and different values", len(found.hidden_keys)),
         )
         if n
     ]
@@ -162,11 +162,11 @@ def _notes(found: MeasurementCheck) -> list[str]:
         )
         if floor.with_hidden > floor.mape:
             more = format_fraction(floor.with_hidden)
-            notes.append(f"With the rows that differ by more than noise: {more}.")
+            notes.append(f"Floor including the rows that differ by more than noise: {more}.")
     elif floor.method == "neighbours":
         notes.append(
-            f"Floor: an upper bound from {floor.n:,} neighbours along {floor.along}, as no "
-            "configuration was measured twice. It assumes that time is smooth between them."
+            f"Floor: an upper bound from {floor.n:,} pairs of neighbours along {floor.along}, as "
+            "no configuration was measured twice. It assumes that time is smooth between them."
         )
     if found.measure_next:
         notes += [f"Repeat next: {_keys_text(keys)}" for keys in found.measure_next]
@@ -196,13 +196,14 @@ def _explained(found: MeasurementCheck) -> list[Table]:
         Column("Ratio up to", largest, forms.significant(3)),
     ]
     notes = [
-        "Rows with equal keys differ with these columns: they belong to the keys. Explains: share "
+        "Rows with equal keys differ by these columns, so add them to the keys. Explains: share "
         "of the variance (of logarithms) within equal keys."
     ]
     times = {one.column for one in found.left_out if one.kind in ("time", "repeat")}
     if named := [row.column for row in found.explained if row.column in times]:
         notes.append(
-            f"A date or a repetition is not a key, but a cause of noise: {_names_text(named)}"
+            "Treated as a cause of noise, not as a key, as it is a date or a repetition: "
+            f"{_names_text(named)}"
         )
     return [Table("Keys that the table hides", columns, found.explained, notes)]
 
@@ -321,7 +322,10 @@ def _drift(found: MeasurementCheck) -> list[Table]:
         Column("Change [95 %]", lambda row: format_change(row.change, row.low, row.high)),
         Column("p", lambda row: row.p, forms.p_value),
     ]
-    notes = ["Change of repeats of the same configuration along the column."]
+    notes = [
+        "Change: how repeats of the same configuration change from low to high values of the "
+        "column."
+    ]
     if {row.column for row in found.drift} - {one.column for one in found.left_out}:
         notes.append(
             "No column holds the time of a measurement. If repeats stand in their order, this is "

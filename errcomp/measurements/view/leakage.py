@@ -75,10 +75,10 @@ def _notes(found: Leakage) -> list[str]:
 
 def _compared(pooled: Estimate, new: Estimate) -> str:
     if new.low is not None and new.low > pooled.value:
-        return "The pooled error flatters."
+        return "The pairs seen in training make the pooled error look better."
     if new.value > pooled.value:
-        return "The pooled error may flatter."
-    return "The pooled error does not flatter."
+        return "The pairs seen in training may make the pooled error look better."
+    return "The pairs seen in training do not make the pooled error look better."
 
 
 def _unseen(found: Leakage) -> list[Table]:
@@ -97,7 +97,10 @@ def _unseen(found: Leakage) -> list[Table]:
         Column("MAPE [95 %]", lambda row: row.mape, forms.estimate),
         Column("Of seen values", lambda row: row.seen_mape, forms.estimate),
     ]
-    note = "This is what a split by the key prints: the error of rows with new values of it."
+    note = (
+        "MAPE: the error of rows whose value of the key is not in the training table, as a split "
+        "by the key would report it."
+    )
     return [Table("Values that the training table does not have", columns, found.unseen, [note])]
 
 
@@ -110,19 +113,19 @@ def _left_out(found: Leakage) -> list[Table]:
         Column("MAPE", lambda row: row.mape, forms.percent),
     ]
     notes = [
-        "Of a straight line in logarithms that remembers its rows, on the evaluated table alone. "
-        "The smaller it is for rows at random than for whole values of a key, the more a random "
-        "split flatters."
+        "MAPE of a straight line in logarithms that memorises the rows it is fitted to, on the "
+        "evaluated table alone. The further it is below the MAPE with whole values of a key left "
+        "out, the more optimistic a random split is."
     ]
     rows = {one.what: one for one in found.left_out}
     worst = max(found.left_out, key=lambda one: one.mape)
     if "rows" in rows and worst.mape > 2 * rows["rows"].mape:
         random = format_fraction(rows["rows"].mape)
         notes.append(
-            f"Split by {worst.what}: a random split would print {random} instead of "
+            f"Split by {worst.what}: a random split would report a MAPE of {random} instead of "
             f"{format_fraction(worst.mape)}."
         )
-    return [Table("What other splits would print", columns, found.left_out, notes)]
+    return [Table("What other splits would report", columns, found.left_out, notes)]
 
 
 def by_distance(found: Leakage, ax: Axes | None = None) -> Axes:

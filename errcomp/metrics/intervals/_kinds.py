@@ -157,8 +157,8 @@ def undecided(figure: _smooth.Smooth, n: int, drawn: Dependence) -> str:
     if freedom < _smooth.FEWEST_FREEDOM:
         units = drawn.words or f"{n:,} pairs"
         return (
-            f"no interval: one of {units} has nearly all the weight, and the others contain too "
-            "little information"
+            f"no interval: one of {units} determines the metric almost alone; measure more of the "
+            "others"
         )
     return ""
 

@@ -78,7 +78,7 @@ class Step:
     def __post_init__(self) -> None:
         where = f"Step({self.name!r}, {self.against!r})"
         if not all(isinstance(x, str) and x.strip() for x in (self.name, self.against)):
-            raise InputError(f"{where}: name and against must be texts that are not empty")
+            raise InputError(f"{where}: name and against must be non-empty strings")
         if self.name == self.against:
             raise InputError(f"{where}: a predictor cannot be its own reference")
         if (self.spread is None) == (self.mape is None):
@@ -181,7 +181,9 @@ class ChainError:
         try:
             return format(str(self), spec)
         except ValueError as error:
-            raise TypeError(f"{self} is not a number and has no format {spec!r}") from error
+            raise TypeError(
+                f"{self} is not a number: the format {spec!r} does not apply"
+            ) from error
 
     def __float__(self) -> float:
         raise TypeError(

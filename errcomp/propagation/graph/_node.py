@@ -120,7 +120,7 @@ def name() -> Field:
         label: str = plain(value, where)
         if not label or "\0" in label or len(label) > _LONGEST_NAME:
             raise InputError(
-                f"{where}: must be a name of 1 to {_LONGEST_NAME:,} characters without zero "
+                f"{where}: must be a name of 1 to {_LONGEST_NAME:,} characters without null "
                 f"characters, got {shown(value)}"
             )
         return label

@@ -615,7 +615,7 @@ def _check_nested(levels: Sequence[Level]) -> None:
         astray = np.flatnonzero(parent[fine.codes] != coarse.codes)
         if len(astray):
             raise InputError(
-                f"terms[{int(astray[0])}].groups: its {fine.name!r} group also has terms of "
-                f"another {coarse.name!r} group. Levels must be nested from coarse to fine: "
-                "renumber the groups."
+                f"terms[{int(astray[0])}].groups: its {fine.name!r} group lies in several "
+                f"{coarse.name!r} groups. Levels must be nested from coarse to fine: renumber the "
+                "groups."
             )

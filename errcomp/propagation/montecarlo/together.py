@@ -78,7 +78,7 @@ def draw_runs(
     graphs = {} if graphs is None else dict(graphs)
     if unknown := [run for run in graphs if run not in table.runs]:
         raise InputError(
-            f"no run {unknown[0]!r} for a graph. Runs: "
+            f"a graph is given for {unknown[0]!r}, which is not a run. Runs: "
             f"{describe_names(table.runs, wanted=unknown[0])}"
         )
     if correlation is None:

@@ -133,7 +133,7 @@ def _several(
     files: list[Path] = []
     for path in absolute:
         if path.is_dir() and recognise(Source(path), among):
-            raise InputError(f"{path}: is read as a whole, not with others. Name it alone.")
+            raise InputError(f"{path}: cannot be read together with other paths. Give it alone.")
         files += _files(path, shared, skipped) if path.is_dir() else [path]
     return _together(list(dict.fromkeys(files)), shared, "the paths", skipped, among, progress)
 

@@ -92,8 +92,8 @@ def with_keys_from_names(output: Output, pattern: str) -> Output:
             first, second = ("; ".join(f"{k}={v}" for k, v in way.items()) for way in ways[:2])
             raise InputError(
                 f"{name}: fits the pattern {pattern!r} in several ways: {first}, or {second}. "
-                "Write a part of the name into the pattern in place of a key, and give that key "
-                "by --set."
+                "Replace one key of the pattern by its text in the name, and give that key by "
+                "--set."
             )
     return _filled(output, [ways[0] for ways in found])
 
@@ -182,8 +182,8 @@ def _check(pattern: str) -> None:
     kinds = [kind for kind, _ in tokens]
     if any("text" not in pair for pair in pairwise(kinds)):
         raise InputError(
-            f"the pattern {pattern!r} has no text between two of its keys, so it does not say "
-            f"where the first one ends. {example}"
+            f"the pattern {pattern!r} needs text between two of its keys, to show where the first "
+            f"one ends. {example}"
         )
     if any(brace in word for kind, word in tokens if kind == "text" for brace in "{}"):
         raise InputError(
@@ -246,6 +246,6 @@ def _refuse_to_merge(output: Output, rows: pl.DataFrame) -> None:
     if len(several):
         file, n = several.row(0)
         raise InputError(
-            f"{file}: holds {n} runs, which would get one name, so that their kernels would add "
-            "up. Give another key instead of run, e.g. model."
+            f"{file}: holds {n} runs, which would share one name, so their kernels would be added "
+            "up. Use another key than run in the pattern, e.g. model."
         )

@@ -381,7 +381,7 @@ class Output(Content):
             )
         if rows.select(pl.col(_VALUES).count()).row(0) == (0, 0):
             raise InputError(
-                f"{self.name}: every time of a {level} lacks a value{_reason_text(rows)}."
+                f"{self.name}: no {level} has a value of its time{_reason_text(rows)}."
             )
         return self._of_one_unit(rows)
 
@@ -484,7 +484,7 @@ def output(
     )
     missing = [column for column in _FIRST[:4] if column not in frame.columns]
     if missing:
-        raise TypeError(f"the rows of a reader lack required columns: {', '.join(missing)}")
+        raise TypeError(f"the reader returned rows without required columns: {', '.join(missing)}")
     if "status" not in frame.columns:
         frame = frame.with_columns(status=pl.lit(None, dtype=pl.String))
     frame = _checked(frame)

@@ -277,8 +277,8 @@ def formats() -> tuple[Format, ...]:
             if not isinstance(item, Format) or item.name in {known.name for known in declared}:
                 label = repr(item.name) if isinstance(item, Format) else f"a {type(item).__name__}"
                 raise InputError(
-                    f"the reader {entry.name!r} of {entry.value} gives {label}, which either is "
-                    "not a format or has the name of another format. Update or remove the package."
+                    f"the reader {entry.name!r} of {entry.value} provides {label}, which is not a "
+                    "format or has the name of another one. Update or remove the package."
                 )
             declared.append(item)
     return tuple(declared)
@@ -367,7 +367,7 @@ def read_source(
         )
     if len(possible) > 1:
         names = " or ".join(entry.name for entry in possible)
-        raise source.error(f"may be {names}. Give the format: errcomp ingest FORMAT PATH.")
+        raise source.error(f"fits several formats: {names}. Give one: errcomp ingest FORMAT PATH.")
     return _read(source, possible[0])
 
 

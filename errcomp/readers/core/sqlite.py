@@ -87,8 +87,8 @@ def opened(source: Source, *, whole: bool = True) -> Iterator[sqlite3.Connection
             raise budget.signal from None
         if budget.left <= 0:
             raise source.error(
-                "SQLite takes more steps to read this file than its size explains. The file may be "
-                "damaged or malicious: export it again."
+                "SQLite takes more steps to read this file than a file of its size should need. "
+                "The file may be damaged or malicious: export it again."
             ) from None
         # The last error: SQLite quotes damaged content in its message.
         raise source.error(

@@ -36,7 +36,7 @@ def digits(text: str) -> int:
     7
     """
     if len(text) > _DIGITS:
-        raise DamagedError(f"a whole number has {len(text):,} digits: {text[:20]}…")
+        raise DamagedError(f"a whole number is too long ({len(text):,} digits): {text[:20]}…")
     return int(text)
 
 

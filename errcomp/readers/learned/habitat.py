@@ -95,8 +95,8 @@ def _read_e2e(source: Source) -> Rows:
     notes = []
     if origin not in sheet.texts("device"):
         raise source.error(
-            f"the file name says that {origin!r} was measured, but no row is about that device. "
-            "Restore the original name."
+            f"the file name gives {origin!r} as the measured device, but no row is about that "
+            "device. Restore the original name."
         )
     if "origin" not in named:
         notes.append(

@@ -161,8 +161,8 @@ def _read_data_set(source: Source) -> Rows:
             refuse_doubles(text, dict.fromkeys(values, 1))
         except (DoubledNameError, msgspec.DecodeError, RecursionError) as error:
             raise source.error(
-                f"not an object of the dataset ({error}). The file may be incomplete: copy "
-                "it again.",
+                f"not a record of the nn-Meter dataset ({error}). The file may be incomplete: "
+                "copy it again.",
                 line=line,
             ) from None
         model = f"line {line}" if name is None else str(name)

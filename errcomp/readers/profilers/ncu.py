@@ -334,7 +334,7 @@ def read_details(source: Source) -> Rows:
                 continue
             if any(not row[place].strip().isdigit() for place in numbered if place < len(row)):
                 raise source.error(
-                    "the number of a launch is damaged. Copy the file again.", line=line
+                    "the ID of a launch is not a number. Copy the file again.", line=line
                 )
             if len(row) <= shortest:
                 raise source.error(

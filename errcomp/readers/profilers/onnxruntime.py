@@ -123,7 +123,7 @@ def _output(source: Source, events: Sequence[_Event], notes: list[str]) -> Rows:
     chosen = [i for i, out in enumerate(nested) if not out]
     if not any(used[i].cat != "Session" or used[i].name == "model_run" for i in chosen):
         raise source.error(
-            "the profile has no time of a node or of a run. Run the session before profiling ends."
+            "the profile has no times of nodes or runs. Run the session before profiling ends."
         )
     some = [run for run in runs if run is not None]
     if some:

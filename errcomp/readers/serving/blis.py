@@ -545,7 +545,7 @@ def read_signed(source: Source) -> Rows:
         keys["experiment"] = name
         for simulator, errors in simulators.items():
             if not isinstance(errors, dict):
-                raise source.error(f"experiment {name!r}: {simulator} has no errors.")
+                raise source.error(f"experiment {name!r}: the errors of {simulator} are missing.")
             rows += [_signed_row(source, simulator, keys, *pair) for pair in errors.items()]
     known = [row for row in rows if row]
     notes = [RATIO_NOTE]

@@ -79,7 +79,7 @@ def _rows(
                 "measured": None if keys["status"] else value,
             }
         elif kind is None and _LOOSE.fullmatch(name):
-            raise source.error(f"{name!r}: a damaged percentile. Copy the file again.", line=line)
+            raise source.error(f"{name!r}: not a valid percentile. Copy the file again.", line=line)
     return list(rows.values())
 
 

@@ -132,8 +132,8 @@ def _experiments(sheet: Sheet) -> list[str]:
     for experiment in sorted({row[1] for row, some in workloads.items() if len(some) > 1}):
         some = set().union(*(w for row, w in workloads.items() if row[1] == experiment))
         notes.append(
-            f"Experiment {experiment} is there for {len(some)} workloads with the same "
-            "measurements, which count several times."
+            f"Experiment {experiment} is listed under {len(some)} workloads with the same "
+            f"measurements, so these count {len(some)} times."
         )
     return notes
 

@@ -315,8 +315,9 @@ def _ranks(names: Sequence[str], column: str, origin: Origin) -> NDArray[np.int6
     for name, key in keys.items():
         if key is None:
             raise InputError(
-                f"{origin.prefix}cannot order by {column}: {name!r} is not a version number. Order "
-                "by a column of numbers or dates, or by rows."
+                f"{origin.prefix}cannot order by {column}: {name!r} is not a version number. "
+                "Order by a column of numbers or dates, or use the order of the rows (--order-by "
+                "rows)."
             )
     place = {key: i for i, key in enumerate(sorted(set(filter(None, keys.values()))))}
     return np.array([place[keys[name]] for name in names])  # type: ignore[index]

@@ -117,10 +117,10 @@ class TestLine:
     @pytest.mark.parametrize(
         ("parameters", "message"),
         [
-            ({"ridge": -1.0}, "ridge must be"),
-            ({"ridge": float("nan")}, "ridge must be"),
-            ({"degrees": 0.0}, "degrees must be"),
-            ({"degrees": float("inf")}, "degrees must be"),
+            ({"ridge": -1.0}, r"ridge \(the penalty, in runs\) must be"),
+            ({"ridge": float("nan")}, r"ridge \(the penalty, in runs\) must be"),
+            ({"degrees": 0.0}, r"degrees \(of freedom\) must be"),
+            ({"degrees": float("inf")}, r"degrees \(of freedom\) must be"),
         ],
     )
     def test_parameters_that_cannot_be(self, parameters, message):

@@ -306,9 +306,9 @@ class TestArrays:
     @pytest.mark.parametrize(
         ("changes", "message"),
         [
-            ({"names": None}, "names must be a list of distinct texts, got None"),
-            ({"devices": ["A100", "A100"]}, "devices must be a list of distinct texts"),
-            ({"models": [1]}, "models must be a list of distinct texts"),
+            ({"names": None}, "names must be a list of distinct strings, got None"),
+            ({"devices": ["A100", "A100"]}, "devices must be a list of distinct strings"),
+            ({"models": [1]}, "models must be a list of distinct strings"),
             ({"launch": None}, "launch, linear and varying must be lists of columns"),
             ({"varying": 4}, "launch, linear and varying must be lists of columns"),
             ({"launch": [0, 9]}, "must be distinct positions among 6 columns, got "),

@@ -183,7 +183,7 @@ def test_it_is_stored_and_restored() -> None:
         ("launch", [0, 0], "distinct positions among 3 columns"),
         ("launch", [7], "distinct positions"),
         ("offset_column", "a", "distinct positions"),
-        ("devices", [1], "devices must be a list of texts"),
+        ("devices", [1], "devices must be a list of strings"),
         ("devices", ["A"], "device_shift must be float64 of shape"),
         ("spreads", None, "spreads must be a mapping"),
         ("weights", np.array([0.5, 0.6]), "add up to 1"),

@@ -213,8 +213,8 @@ class TestArraysThatAreRefused:
         )
 
     def test_features(self):
-        self.refuse("must compare columns 0 to 0", features=1)
-        self.refuse("must compare columns 0 to 1", **self.changed("feature", 0, -1))
+        self.refuse("must split on columns 0 to 0 only", features=1)
+        self.refuse("must split on columns 0 to 1 only", **self.changed("feature", 0, -1))
 
     @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
     def test_values(self, value):
@@ -300,7 +300,10 @@ class TestTreeModel:
             ({"bases": None}, "base values and spreads"),
             ({"spreads": None}, "base values and spreads"),
             ({"bases": {"location": 0.0}}, "base value of the trees"),
-            ({"bases": {"location": 0.0, "log_scale": 99.0}}, "logarithms of spreads up to 100"),
+            (
+                {"bases": {"location": 0.0, "log_scale": 99.0}},
+                "logarithms of spreads of at most 100",
+            ),
         ],
     )
     def test_damaged_meta_is_refused(self, change, message):

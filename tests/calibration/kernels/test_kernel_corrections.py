@@ -567,7 +567,7 @@ def test_the_same_kernels_give_the_same_arrays(fitted: KernelCorrection) -> None
 )
 def test_a_bad_description_is_refused(fitted: KernelCorrection, key: str, value: object) -> None:
     meta, arrays = fitted.to_arrays()
-    with pytest.raises(InputError, match="not a description of kernel-correction"):
+    with pytest.raises(InputError, match="not a valid description of kernel-correction"):
         KernelCorrection.from_arrays({**meta, key: value}, arrays)
 
 

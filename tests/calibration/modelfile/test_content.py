@@ -68,7 +68,10 @@ def line(**changed):
             {"members": (line(arrays={"a": np.array([1.0, np.nan, np.inf])}),)},
             r"array 'a' has NaN or infinite values \(2 of 3\)",
         ),
-        ({"members": (line(non_finite=("b",), arrays={"a": ONES}),)}, r"'b'. Arrays: a"),
+        (
+            {"members": (line(non_finite=("b",), arrays={"a": ONES}),)},
+            r"'b', which is not an array\. Arrays: a",
+        ),
     ],
 )
 def test_what_cannot_be_stored(make, changed, said):

@@ -168,7 +168,7 @@ def test_what_could_not_be_read_is_not_written(make, tmp_path):
     ("name", "said"),
     [
         ("no.errcomp", "cannot be read .No such file"),
-        (".", "a folder or a device"),
+        (".", "a folder or a special file"),
         ("a\0b", "does not exist"),
         ("n" * 300, "cannot be read .File name too long"),
     ],
@@ -180,7 +180,7 @@ def test_what_cannot_be_opened(tmp_path, name, said):
 
 def test_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match="a folder or a device"):
+    with pytest.raises(InputError, match="a folder or a special file"):
         read_model(tmp_path / "pipe")
 
 

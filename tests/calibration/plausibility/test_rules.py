@@ -109,7 +109,7 @@ def test_missing_kernels() -> None:
     assert row.evidence == ("it has 17 kernel executions, 3 other runs of the same work have 20")
     alone = check_runs(Kernels(table(12, devices=2), unit="ms"))
     assert {one.rule: one.reason for one in alone.not_checked}["missing-kernels"] == (
-        "no work has more than 2 runs"
+        "no workload has more than 2 runs"
     )
 
 

@@ -171,7 +171,7 @@ def test_too_few_devices_are_said(runs_of: Any, new: Kernels) -> None:
 
 
 def test_a_model_of_an_earlier_version_is_refused(model: CompositionModel, new: Kernels) -> None:
-    with pytest.raises(InputError, match="earlier version of errcomp wrote this model"):
+    with pytest.raises(InputError, match="written by an earlier version of errcomp"):
         replace(model, held_out=None).adapt(new)
 
 

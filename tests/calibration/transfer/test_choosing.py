@@ -72,7 +72,7 @@ def test_the_document_and_the_page(model: CompositionModel, new: Kernels) -> Non
     plan = plan_runs(model, new, k=2)
     assert load(plan.to_dict()) == plan
     assert (plan.devices, plan.devices_needed) == (4, 9)
-    assert "guaranteed from 9 devices in the fit on; this fit has 4" in " ".join(str(plan).split())
+    assert "at least 9 devices in the fit; this fit has 4" in " ".join(str(plan).split())
     known = plan_runs(model, some(new, "H100/bert/1"), k=1, targets=some(new, "H100/opt/8"))
     assert known.rows[0].in_fit is False
 
@@ -80,9 +80,9 @@ def test_the_document_and_the_page(model: CompositionModel, new: Kernels) -> Non
 def test_bad_input(model: CompositionModel, new: Kernels, runs_of: Any) -> None:
     with pytest.raises(InputError, match="k must be at least 1, got 0"):
         plan_runs(model, new, k=0)
-    with pytest.raises(InputError, match="no candidate names the device of a target"):
+    with pytest.raises(InputError, match="no candidate is on the device of a target"):
         plan_runs(model, some(new, "H100/bert/1"), targets=some(new, "T4/bert/1"))
-    with pytest.raises(InputError, match="no candidate names the device of a target"):
+    with pytest.raises(InputError, match="no candidate is on the device of a target"):
         plan_runs(model, runs_of(("",), ("bert",)))
     with pytest.raises(InputError, match="earlier version of errcomp"):
         plan_runs(replace(model, held_out=None), new)

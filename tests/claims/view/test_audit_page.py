@@ -49,4 +49,4 @@ def test_all_claims_are_told_with_what_holds_of_them_together(judged: Audit) -> 
 
 def test_that_nobody_looked_for_dependence_is_told(judged: Audit) -> None:
     (note,) = audit_view(judged).notes[-1:]
-    assert note.startswith("Every pair counts as independent, because no key says which")
+    assert note.startswith("Every pair counts as independent, because no column shows which")

@@ -79,7 +79,7 @@ def test_columns_of_odd_names(run: Run, tmp_path: Path) -> None:
     rows = [f"{100 + 7 * i},{90 + 8 * i},{'AB'[i % 2]},net{i % 3}" for i in range(12)]
     path.write_text("\n".join(["pred_ms,real_ms,rack,topology", *rows]) + "\n")
     plain = run("audit", path, "--predicted", "pred_ms", "--measured", "real_ms")
-    assert "Every pair counts as independent, because no key says which" in plain.out
+    assert "Every pair counts as independent, because no column shows which" in plain.out
     assert "--column device=COLUMN" in " ".join(plain.out.split())
     named = ("--column", "predicted=pred_ms", "--measured", "real_ms", "--column", "device=rack",
              "--column", "model=topology")  # fmt: skip

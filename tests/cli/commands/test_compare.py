@@ -88,7 +88,7 @@ def test_a_check_fails_on_a_condition_that_is_true(run: Callable[..., Any], tmp_
         ),
         (
             ("neusight", "--between", "device", "--evaluate", "--fail-on", "right>90%"),
-            "'right>90%' fails where all is well. Turn the sign",
+            "'right>90%' fails when the result is good. Reverse the < or >",
         ),
     ],
 )

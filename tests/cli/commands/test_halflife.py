@@ -406,7 +406,7 @@ def test_forecast_says_how_likely_and_until_when(run: Run, history: Path) -> Non
     assert "steps *" in lines[gelu + 1]
     assert "* The method to use for this group." in told
     assert (
-        "'Now' means the last version; the model is assumed to be calibrated at it. --age N "
+        "'Now' means the last version, at which the model is assumed to be calibrated. --age N "
         in told
     )
     assert "Dates count from 2023-04-01" in done.out

@@ -94,7 +94,7 @@ def test_a_folder_of_a_format_is_read_alone(run: Any, logs: Path, monkeypatch: A
         "errcomp.readers.core.ingest.recognise", lambda source, among: [source.path.is_dir()]
     )
     done = run("ingest", logs / "a.log", logs)
-    assert (done.code, "is read as a whole, not with others" in done.err) == (2, True)
+    assert (done.code, "cannot be read together with other paths" in done.err) == (2, True)
 
 
 def test_without_a_file_the_first_rows_are_shown(run: Any, logs: Path) -> None:

@@ -82,7 +82,7 @@ def test_a_table_without_findings_excludes_nothing(run: Any, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("line,finding\n2,x\n", "takes a table with the column row of whole numbers"),
+        ("line,finding\n2,x\n", "takes a table with whole numbers in the column 'row'"),
         ("row\n99\n", "none of its 1 rows is in"),
         ("row\n2\n3\n", "excludes every row of"),
     ],

@@ -276,7 +276,7 @@ def test_unsure_runs_are_left_out(run: Run, fitted: Path, new: Any) -> None:
 
 @pytest.mark.parametrize(
     ("width", "message"),
-    [("1e-9", "every run has a 90 % band of more than 1e-07 %"), ("0", "must be above 0"),
+    [("1e-9", "the 90 % band of every run is wider than 1e-07 %"), ("0", "must be above 0"),
      ("-5%", "must be above 0"), ("wide", "not a fraction")],
 )  # fmt: skip
 def test_no_run_is_sure_enough(run: Run, fitted: Path, new: Any, width: str, message: str) -> None:

@@ -425,7 +425,7 @@ BAD = [
     (("validate", "k", "--errors", "k"), "propagate validate does not take --errors"),
     (("validate", "k", "--graph", "g"), "propagate validate does not take --graph"),
     (("validate", "k", "--draws", "1000"), "propagate validate does not take --draws"),
-    (("validate", "k", "--correlation", "matrix"), "does not take the assumption matrix"),
+    (("validate", "k", "--correlation", "matrix"), "does not take the assumption \"matrix\""),
     (("validate", "--train", "k"), "--train and --test go together"),
     (("validate", "--test", "k"), "--train and --test go together"),
     (("validate", "k", "--train", "k", "--test", "k"), "replace TABLE: leave out"),
@@ -578,7 +578,7 @@ def test_bounds_have_no_distribution_to_draw(run: Run, kernels_csv: Path) -> Non
     chosen = ("--correlation", "unknown", "--figure", "pit=a.svg")
     ran = run("propagate", "validate", kernels_csv, *chosen)
     assert ran.code == 2
-    assert "bounds, which have no distribution" in ran.err
+    assert "bounds without a distribution" in ran.err
 
 
 def test_the_old_name_of_an_option_warns(run: Run, kernels_csv: Path) -> None:

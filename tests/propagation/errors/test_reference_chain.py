@@ -54,7 +54,7 @@ def test_the_first_figure_is_no_number_alone() -> None:
     found = Chain([SURROGATE, SIMULATOR]).compose()
     with pytest.raises(TypeError, match="not a single number: surrogate: 0.61 % against simulator"):
         float(found)
-    with pytest.raises(TypeError, match="has no format '.2%'"):
+    with pytest.raises(TypeError, match="the format '.2%' does not apply"):
         f"{found:.2%}"
 
 
@@ -173,8 +173,8 @@ def test_dictionary_has_plain_numbers() -> None:
         (("a", "b", None, None, "5 %"), "Give fractions"),
         (("a", "b", None, None, True), "mape must be finite"),
         (("a", "a", None, 0.1), "its own reference"),
-        (("", "a", None, 0.1), "name and against must be texts"),
-        (("a", 3, None, 0.1), "name and against must be texts"),
+        (("", "a", None, 0.1), "name and against must be non-empty strings"),
+        (("a", 3, None, 0.1), "name and against must be non-empty strings"),
     ],
 )
 def test_steps_refuse(arguments: tuple[object, ...], message: str) -> None:

@@ -162,9 +162,9 @@ def test_bands_end_beyond_an_error_that_no_law_expects():
         (((math.inf,), (1.0,), 1.0, 1), "must be finite, got inf"),
         (
             ((1.0,), (0.5,), 1.0, 1),
-            "the last share must be 1; got 1 sizes and 1 shares that end with",
+            "the last share must be 1; got 1 sizes, and 1 shares that end with",
         ),
-        (((1.0, 2.0), (1.0,), 1.0, 1), "got 2 sizes and 1 shares"),
+        (((1.0, 2.0), (1.0,), 1.0, 1), "got 2 sizes, and 1 shares"),
         (((1.0,), (1.0,), 0.0, 1), "must be positive, got 0.0 and 1"),
         (((1.0,), (1.0,), 1.0, 0), "must be positive, got 1.0 and 0"),
     ],

@@ -45,8 +45,8 @@ def test_keys_in_a_name(name: str, pattern: str, found: list[dict[str, str]]) ->
     [
         ("plain.json", "names no key. Example"),
         ("{model}_{model}", "names model twice"),
-        ("{model}{device}", "has no text between two of its keys"),
-        ("{model}*_b", "has no text between two of its keys"),
+        ("{model}{device}", "needs text between two of its keys"),
+        ("{model}*_b", "needs text between two of its keys"),
         ("{model_b8", "names no key"),
         ("{model}_b{}", "a brace without a key"),
         ("{model}_x{device", "a brace without a key"),
@@ -87,7 +87,7 @@ def test_other_values_are_replaced_with_a_note() -> None:
 
 
 def test_runs_of_one_file_keep_their_names() -> None:
-    with pytest.raises(InputError, match="holds 2 runs, which would get one name"):
+    with pytest.raises(InputError, match="holds 2 runs, which would share one name"):
         with_keys(made(run=["a", "b"]), {"run": "x"})
     assert with_keys(made(run=["a", "a"]), {"run": "x"}).rows["run"].to_list() == ["x", "x"]
     assert with_keys(made(), {"run": "x"}).rows["run"].to_list() == ["x", "x"]

@@ -427,7 +427,7 @@ def test_polars_writes_different_times_alike() -> None:
     rows = PairRows(pairs(k=repeated(*ODD["times"])).lazy())
     assert rows.where({"k": "00:00:00"}).n == 8
     with pytest.raises(
-        InputError, match="cannot select by 'k': several of its values have the same text"
+        InputError, match="cannot select by 'k': .* writes several of its values as"
     ):
         rows.where({"k": "01:02:03"})
 

@@ -147,7 +147,7 @@ def texts(meta: Mapping[str, Any], name: str) -> tuple[str, ...]:
     listed = meta.get(name)
     fine = isinstance(listed, list) and all(isinstance(text, str) for text in listed)
     if not fine or len(set(listed or ())) < len(listed or ()):
-        raise InputError(f"{name} must be a list of distinct texts, got {str(listed)[:80]}.")
+        raise InputError(f"{name} must be a list of distinct strings, got {str(listed)[:80]}.")
     return tuple(listed or ())
 
 

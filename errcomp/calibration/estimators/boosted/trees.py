@@ -204,7 +204,7 @@ class Forest:
                     f", wrong in {describe_rows(np.flatnonzero(outside).tolist(), word='node')}",
                 )
         if ((self.feature < 0) | (self.feature >= max(features, 1))).any():
-            raise damaged(f"must compare columns 0 to {features - 1}")
+            raise damaged(f"must split on columns 0 to {features - 1} only")
         if not (np.isfinite(self.threshold).all() and np.isfinite(self.value).all()):
             raise damaged("must have finite thresholds and values")
         if (np.abs(self.value) > np.finfo(np.float32).max).any():
@@ -366,14 +366,14 @@ class TreeModel:
         if offset is not None and (type(offset) is not int or not 0 <= offset < features):
             raise damaged(f"must have an offset among {features} columns, got {str(offset)[:40]}")
         if not isinstance(bases, dict) or not isinstance(spreads, dict):
-            raise damaged("must come with base values and spreads")
+            raise damaged("must have base values and spreads")
         forests = {}
         for name in ("location", "log_scale"):
             start = f"{name}."
             own = {k.removeprefix(start): a for k, a in arrays.items() if k.startswith(start)}
             forests[name] = Forest.from_arrays(bases.get(name), own, features)
         if forests["log_scale"].reach() > _LARGEST_LOG:
-            raise damaged(f"must give logarithms of spreads up to {_LARGEST_LOG:g}")
+            raise damaged(f"must have logarithms of spreads of at most {_LARGEST_LOG:g}")
         return cls(**forests, offset=offset, features=features, spreads=Spreads.from_meta(spreads))
 
 

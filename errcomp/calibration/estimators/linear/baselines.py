@@ -359,9 +359,11 @@ class RobustLinear(_Baseline):
 
     def _check(self, x: Floats) -> None:
         if not (np.isfinite(self.ridge) and self.ridge >= 0):
-            raise InputError(f"ridge must be a number of runs, 0 or more, got {self.ridge!r}.")
+            raise InputError(f"ridge (the penalty, in runs) must be 0 or more, got {self.ridge!r}.")
         if not (np.isfinite(self.degrees) and self.degrees > 0):
-            raise InputError(f"degrees must be a number above 0, got {self.degrees!r}. Use 4.")
+            raise InputError(
+                f"degrees (of freedom) must be above 0, got {self.degrees!r}. 4 is usual."
+            )
         unknown = np.flatnonzero(np.isnan(x).any(axis=1))
         if len(unknown):
             raise InputError(

@@ -295,7 +295,7 @@ class PhysicsModel:
         devices = meta.get("devices")
         if not isinstance(devices, list) or not all(isinstance(one, str) for one in devices):
             raise InputError(
-                f"devices must be a list of texts, got {str(devices)[:80]}. Fit again."
+                f"devices must be a list of strings, got {str(devices)[:80]}. Fit again."
             )
         spreads = meta.get("spreads")
         if not isinstance(spreads, dict):

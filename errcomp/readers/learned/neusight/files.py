@@ -317,8 +317,8 @@ def _rows(path: Path, needed: Sequence[str]) -> list[tuple[int, dict[str, str]]]
     # Every file of the artifact ends with a line break; without it, the last number may be cut.
     if content and not content.endswith("\n"):
         raise InputError(
-            f"{path}: line {content.count(chr(10)) + 1}: the file ends within a line, so it is cut "
-            "off. Copy it again."
+            f"{path}: line {content.count(chr(10)) + 1}: the file is cut off: it ends in the "
+            "middle of a line. Copy it again."
         )
     return table(path, content, needed)
 

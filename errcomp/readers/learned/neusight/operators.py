@@ -337,7 +337,7 @@ def _layer_of(names: Sequence[str]) -> tuple[list[int], set[int], str | None]:
             return list(matches), {int(match[1]) for match in matches.values()}, after
     known = ", ".join(pattern.pattern for pattern, _ in _LAYERS)
     raise InputError(
-        f"no operator names its layer (known names: {known}), so it is unknown which "
+        f"no operator name shows its layer (known names: {known}), so it is unknown which "
         "operators repeat"
     )
 

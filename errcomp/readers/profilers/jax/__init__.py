@@ -61,8 +61,8 @@ def read_planes(source: Source, decode: Callable[[], Planes]) -> Rows:
         ) from None
     if not frames:
         raise source.error(
-            "the trace has no operation of a device or of XLA. Trace a program that computes, and "
-            "wait for its results (block_until_ready) before the trace ends."
+            "the trace has no operations on a device or in XLA. Trace a program that computes, "
+            "and wait for its results (block_until_ready) before the trace ends."
         )
     rows = pl.concat(frames, how="diagonal_relaxed")
     return Rows(rows, dropped={"operations that contain other operations": inner}, notes=notes)

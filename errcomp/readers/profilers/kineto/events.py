@@ -140,7 +140,8 @@ class Events:
                 more = file.read(_BLOCK)
                 if not more or len(buffer) > _MOST:
                     raise self._source.error(
-                        "no list traceEvents. The file may be incomplete: copy it again."
+                        "the list traceEvents is missing. The file may be incomplete: copy it "
+                        "again."
                     )
                 begin = max(0, len(buffer) - 64)
                 buffer += more

@@ -102,7 +102,8 @@ def read_export(source: Source) -> Rows:
         dropped.append(Dropped("GPU work without a start or an end", bad))
     if work.is_empty():
         raise source.error(
-            "no kernel or copy ended on a GPU. Profile with --trace cuda, and let the program end."
+            "no kernel or copy finished on a GPU. Profile with --trace cuda, and let the "
+            "program end."
         )
     work = work.sort("start", maintain_order=True)
     devices = facts["devices"]
