@@ -34,10 +34,10 @@ test coverage: $(DEV)
 	    --doctest-modules errcomp examples \
 	    $(if $(CI)$(filter coverage,$@),--cov --cov-report=term --cov-fail-under=95)
 
-# That intervals cover, detectors keep quiet and estimators recover what was planted; then what
-# must hold of any input, on many more of them.
+# That intervals cover, detectors keep quiet and estimators recover what was planted, and whatever
+# else takes a second or more; then what must hold of any input, on many more of them.
 simulations: $(DEV)
-	$(PYTEST) -q -n 2 --dist worksteal -m "slow and not distributed" tests
+	$(PYTEST) -q -n 2 --dist worksteal -m "slow and not distributed" tests --doctest-modules errcomp
 	$(PYTEST) -q -n 2 --dist worksteal -m "hypothesis and not slow" --hypothesis-profile=thorough \
 	    tests
 

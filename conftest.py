@@ -39,6 +39,20 @@ ALLOWED_SKIPS = (
 )
 #: Seconds that a slow test may take; what any other may take stands in pyproject.toml.
 SLOW_LIMIT = 900
+#: Examples of docstrings that take seconds: they run with the slow tests.
+SLOW_EXAMPLES = frozenset(
+    [
+        "errcomp.decisions.compare",
+        "errcomp.decisions.compare_kinds",
+        "errcomp.decisions.kinds.DecisionKinds.view",
+        "errcomp.decisions.kinds.Kind.of",
+        "errcomp.decisions.results.Decisions.table",
+        "errcomp.decisions.results.Decisions.view",
+        "errcomp.halflife.gate.dry_run.dry_run",
+        "errcomp.halflife.gate.planning.GatePlan.view",
+        "errcomp.halflife.gate.planning.plan_gate",
+    ]
+)
 #: What the extras install, as it is imported.
 EXTRAS = frozenset(
     [
@@ -67,8 +81,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give slow tests more time, unless they say themselves how much."""
+    """Mark slow examples, and give slow tests more time unless they say themselves how much."""
     for item in items:
+        if isinstance(item, pytest.DoctestItem) and item.name in SLOW_EXAMPLES:
+            item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
 

@@ -212,6 +212,7 @@ def every_fault(bench: Bench, key: str, *, most: int, sizes: int) -> None:
         bench.injected += bench.code == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", [key for key in COMMANDS if key not in SLOW])
 def test_a_fault_at_each_step(bench: Bench, key: str) -> None:
     every_fault(bench, key, most=60, sizes=3)

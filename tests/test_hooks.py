@@ -75,6 +75,7 @@ def runner(tmp_path: Path) -> Runner:
     return Runner(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.core
 def test_the_action_audits_and_writes_the_summary(runner: Runner) -> None:
     done = runner("Audit", table=str(OWN), claim="MAPE 5 %")

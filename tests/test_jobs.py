@@ -88,6 +88,7 @@ class TestProcesses:
                 list(map_jobs(fails(), [1, 2]))
         assert found == [(9, os.getpid()), (16, os.getpid())]
 
+    @pytest.mark.slow
     @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
     def test_a_backend_that_hands_over_all_at_once(self) -> None:
         import joblib

@@ -80,6 +80,7 @@ def bomb(path: Path, mib: int = 80) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_bomb_is_refused_and_read_with_a_higher_limit(tmp_path: Path) -> None:
     path = bomb(tmp_path / "pairs.csv.gz")
     with pytest.raises(

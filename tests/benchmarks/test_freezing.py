@@ -56,6 +56,7 @@ def measured() -> tuple[pl.DataFrame, pl.DataFrame]:
     return pl.DataFrame(runs), pl.DataFrame(kernels)
 
 
+@pytest.mark.slow
 def test_every_level_is_frozen_at_the_first_release(freezing: Any) -> None:
     rows = freezing.history(*measured(), PROTOCOL)
     found = {(row["level"], row["series"], row["version"]): row for row in rows}

@@ -34,6 +34,7 @@ def test_every_growth_has_a_picture(page: Any) -> None:
         assert bool(found["growth"]) == (page.FIGURES / f"{path.stem}.svg").exists(), path.stem
 
 
+@pytest.mark.slow
 @pytest.mark.extras
 def test_a_picture_has_a_panel_for_each_case(page: Any, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")

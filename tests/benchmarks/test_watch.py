@@ -48,11 +48,13 @@ def test_the_reference_has_repeats_of_every_series(watch: Any) -> None:
         assert np.median([float(row["measured"]) for row in own]) == pytest.approx(1, abs=0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.core
 def test_as_fast_as_before_or_faster_passes(watch: Any) -> None:
     assert watch.check(today(watch, {"grouped summary": 0.5})) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.core
 @pytest.mark.parametrize("series", ["grouped summary", "help"])
 def test_a_case_that_takes_1_2_times_as_long_is_found(

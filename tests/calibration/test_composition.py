@@ -119,6 +119,7 @@ def test_units_do_not_matter(runs_of: Any, task: Any) -> None:
     assert found.unit == "ms"
 
 
+@pytest.mark.slow
 def test_kernels_measured_in_a_prediction_are_not_looked_at(
     predicting: Composition, runs_of: Any
 ) -> None:
@@ -130,6 +131,7 @@ def test_kernels_measured_in_a_prediction_are_not_looked_at(
         assert np.array_equal(seen.low, unseen.low)
 
 
+@pytest.mark.slow
 def test_kernels_without_like_ones_widen_the_band(predicting: Composition, runs_of: Any) -> None:
     new = runs_of(("L4",), seed=1)
     strange = runs_of(("L4",), seed=1, kernel_class=["Conv"] * new.n, kernel=["conv"] * new.n)
@@ -139,6 +141,7 @@ def test_kernels_without_like_ones_widen_the_band(predicting: Composition, runs_
     assert "100 % corrected from other classes on the device)" in unknown.warnings[0][-1]
 
 
+@pytest.mark.slow
 def test_modes_with_enough_models_have_bands_of_their_own(runs_of: Any, tmp_path: Any) -> None:
     """Training errs fifteen times as much."""
     models = tuple(f"net{i:02}" for i in range(20))
@@ -182,6 +185,7 @@ def test_too_few_runs_are_refused(runs_of: Any) -> None:
         Composition(estimators=PLAIN).fit(runs_of(("A100",), ("bert",)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "noise",
     [
@@ -272,6 +276,7 @@ def test_a_stored_model_says_the_same(
     assert path.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_classes_that_a_device_lacks_can_be_stored(runs_of: Any, tmp_path: Any) -> None:
     table = runs_of(*FEW)
     kept = table.take(~((table.device == "L4") & (table.kernel_class == "Gelu")))
@@ -281,6 +286,7 @@ def test_classes_that_a_device_lacks_can_be_stored(runs_of: Any, tmp_path: Any) 
     assert np.array_equal(found.high, model.predict(table).high)
 
 
+@pytest.mark.slow
 def test_evaluation_is_of_models_that_saw_nothing(runs_of: Any, by_device: Evaluation) -> None:
     table = runs_of()
     new = table.take(table.device == "L4")
@@ -292,6 +298,7 @@ def test_evaluation_is_of_models_that_saw_nothing(runs_of: Any, by_device: Evalu
     assert by_device.row("leave-device-out", "linear").verdict.startswith("beats sum")
 
 
+@pytest.mark.slow
 def test_an_evaluation_counts_bands_that_nothing_calibrated(
     runs_of: Any, by_device: Evaluation
 ) -> None:
@@ -305,6 +312,7 @@ def test_an_evaluation_counts_bands_that_nothing_calibrated(
     assert by_device.row(split, "linear").uncalibrated == 0
 
 
+@pytest.mark.slow
 def test_an_evaluation_says_what_one_device_does_not_allow(runs_of: Any) -> None:
     splits = ["leave-device-out", "leave-model-out"]
     table = runs_of(("A100",), tuple("abcdefg"))
@@ -351,6 +359,7 @@ def test_a_unit_is_asked_for_before_the_splits(runs_of: Any) -> None:
         evaluate_composition(bare, estimators=PLAIN)
 
 
+@pytest.mark.slow
 @pytest.mark.extras
 @pytest.mark.parametrize("task", ["composition", "prediction"])
 def test_processes_change_nothing(task: Any, runs_of: Any, monkeypatch: pytest.MonkeyPatch) -> None:

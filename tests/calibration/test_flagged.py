@@ -106,6 +106,7 @@ def test_flagged_runs_can_be_kept(runs_of: Any) -> None:
     assert fitted.get_params()["keep_flagged"] is True
 
 
+@pytest.mark.slow
 def test_an_evaluation_leaves_flagged_runs_out_of_its_fits(runs_of: Any) -> None:
     runs = disturbed(runs_of(), factor=20.0)
     plain, without, kept = (
@@ -119,6 +120,7 @@ def test_an_evaluation_leaves_flagged_runs_out_of_its_fits(runs_of: Any) -> None
     assert found == same != other
 
 
+@pytest.mark.slow
 def test_too_few_runs_are_all_kept(runs_of: Any) -> None:
     """A flag is no reason to refuse a fit."""
     fitted = Composition(estimators=("physics",)).fit(disturbed(runs_of(("L4",)), "L4/opt/8"))

@@ -107,6 +107,7 @@ def test_kernels_that_were_not_measured_teach_nothing(runs_of: Any) -> None:
     assert not prepared.uncorrected.any()
 
 
+@pytest.mark.slow
 def test_disturbed_runs_teach_no_corrections(runs_of: Any) -> None:
     table = runs_of()
     slow = np.isin(table.run.astype(str), ["A100/gpt2/1", "A100/gpt2/8"])

@@ -15,6 +15,7 @@ from errcomp.tables import Kernels
 pytestmark = pytest.mark.shared
 
 
+@pytest.mark.slow
 def test_steps_of_a_server_are_told_to_be_beyond_a_line(shared_data: Path) -> None:
     """2,080 steps of 16 experiments, a step a run: what is wrong with them is in no feature."""
     table = pl.read_csv(

@@ -281,6 +281,7 @@ def test_options_that_cannot_be_are_refused(options: dict[str, object], message:
         ec.audit(data, **options)
 
 
+@pytest.mark.slow
 def test_many_groups_with_a_claim_each_are_judged_together() -> None:
     n = 260
     data = {

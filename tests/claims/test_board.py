@@ -31,6 +31,7 @@ def _two_tools(path: Path, errors: dict[str, list[float]], models: int = 8) -> P
     return _csv(path, rows, "tool,model,batch,predicted,measured")
 
 
+@pytest.mark.slow
 def test_each_number_is_that_of_the_audit() -> None:
     found = board("neusight")
     pairs = datasets.load("neusight")
@@ -143,6 +144,7 @@ def test_sources_without_pairs_are_refused(tmp_path: Path) -> None:
         board(tmp_path / "empty")
 
 
+@pytest.mark.slow
 @pytest.mark.core
 def test_tables_show_each_level_and_quantity(run: Any, tmp_path: Path) -> None:
     path = _two_tools(tmp_path / "two.csv", {"A": [0.1] * 40, "B": [0.3, -0.2] * 10})

@@ -31,6 +31,9 @@ SLOW = {
     "errcomp claims search neusight --value neusight=2.3% --value habitat=121.4%",
     "errcomp datasets build neusight --from neusight-artifact --to rebuilt",
     "errcomp doctor",
+    "errcomp plan gate history.db --change 10%",
+    "errcomp compare neusight --evaluate",
+    "errcomp compare neusight --between device --evaluate",
 }
 EXTRAS = {"errcomp metrics drivers neusight": "statsmodels"}
 SHARED = {"errcomp datasets build neusight --from neusight-artifact --to rebuilt"}

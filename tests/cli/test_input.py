@@ -85,6 +85,7 @@ ENDS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ENDS)
 def test_a_table_that_may_be_cut_off_is_noted_once(run: Run, tmp_path: Path, command: str) -> None:
     path = tmp_path / "table.csv"

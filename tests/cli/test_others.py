@@ -30,6 +30,7 @@ def test_the_search_explains_the_abstract(run: Run, tmp_path: Path) -> None:
     assert best["expected_by_chance"] < 0.001
 
 
+@pytest.mark.slow
 def test_the_search_explains_the_overall_figure(run: Run) -> None:
     argv = ("claims", "search", "neusight", "--value", "neusight=8.9%", "--where", "vendor=NVIDIA")
     best = run(*argv, "--json").json["matches"][0]
@@ -105,6 +106,7 @@ def test_drivers_print_verdicts_first(run: Run) -> None:
     assert [v["verdict"] for v in verdicts] == ["contradicted", "undecided", "undecided"]
 
 
+@pytest.mark.slow
 def test_datasets_are_listed_shown_and_exported(run: Run, tmp_path: Path) -> None:
     assert [r["name"] for r in run("datasets", "list", "--json").json["rows"]] == [
         "neusight",
@@ -126,6 +128,7 @@ def test_datasets_are_listed_shown_and_exported(run: Run, tmp_path: Path) -> Non
         assert sum(row["n"] for row in again.json["rows"]) == 146
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_the_artifact_is_ingested(run: Run, shared_data: Path, tmp_path: Path) -> None:
     source = shared_data / "neusight-artifact"
@@ -221,6 +224,7 @@ def test_the_input_is_never_overwritten(run: Run, pairs_csv: Path) -> None:
     assert pairs_csv.read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_what_an_artifact_lacks_is_said(run: Run, shared_data: Path) -> None:
     ran = run("audit", shared_data / "neusight-artifact", "--tool", "neusight")
@@ -235,6 +239,7 @@ def shell(command: str, **environment: str) -> subprocess.CompletedProcess[bytes
     return subprocess.run(["bash", "-c", command], capture_output=True, env=variables, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.core
 def test_a_reader_that_leaves_does_not_change_the_exit_code() -> None:
     done = shell(
@@ -243,6 +248,7 @@ def test_a_reader_that_leaves_does_not_change_the_exit_code() -> None:
     assert (done.returncode, done.stderr) == (1, b"")
 
 
+@pytest.mark.slow
 @pytest.mark.core
 def test_another_encoding_gets_escapes_and_a_full_disk_a_message() -> None:
     done = shell("errcomp audit neusight", PYTHONIOENCODING="ascii")

@@ -55,6 +55,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 @pytest.mark.core
 def test_the_fixture_fails_or_skips_with_the_reason(folder: Path) -> None:
     (folder / "test_claims.py").write_text(SUITE, encoding="utf-8")
@@ -67,6 +68,7 @@ def test_the_fixture_fails_or_skips_with_the_reason(folder: Path) -> None:
     assert re.search(r"SKIPPED.*No interval from 2 pairs", text)
 
 
+@pytest.mark.slow
 @pytest.mark.core
 def test_the_option_adds_a_test_for_each_claim(folder: Path) -> None:
     (folder / "a=b.csv").write_text(PAIRS, encoding="utf-8")
@@ -80,6 +82,7 @@ def test_the_option_adds_a_test_for_each_claim(folder: Path) -> None:
     assert "Traceback" not in text
 
 
+@pytest.mark.slow
 @pytest.mark.core
 @pytest.mark.parametrize("value", ["pairs.csv", "=1 %", "pairs.csv="])
 def test_bad_usage_is_refused(folder: Path, value: str) -> None:

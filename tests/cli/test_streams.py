@@ -265,6 +265,7 @@ def test_an_interrupt_in_code_run_by_exec_ends_with_the_same_code(tmp_path: Path
     assert (done.returncode, done.stdout, done.stderr) == (130, "", "errcomp: interrupted\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code", "said"), ANSWERS)
 def test_a_signal_while_a_store_is_closed_is_not_logged(
     tmp_path: Path, number: str, code: int, said: str

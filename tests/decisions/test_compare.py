@@ -46,6 +46,7 @@ def decisions() -> Decisions:
     return ec.compare("neusight", "device")  # type: ignore[return-value]
 
 
+@pytest.mark.slow
 def test_an_evaluation_counts_what_a_loop_counts() -> None:
     frame = choices(1)
     found, expected = ec.compare(frame, "device"), brute(frame)
@@ -63,6 +64,7 @@ def test_an_evaluation_counts_what_a_loop_counts() -> None:
     assert found.top[1].regret_mean <= found.top[0].regret_mean
 
 
+@pytest.mark.slow
 def test_neusight_is_calibrated_with_both_devices_left_out(decisions: Decisions) -> None:
     assert (decisions.n, decisions.choices, decisions.left_out) == (382, 29, "alternatives")
     gaps = [abs(row.stated - row.found.value) for row in decisions.calibration]
@@ -75,6 +77,7 @@ def test_neusight_is_calibrated_with_both_devices_left_out(decisions: Decisions)
     assert learned.called >= independent.called
 
 
+@pytest.mark.slow
 def test_other_ways_to_choose_are_on_the_same_comparisons(decisions: Decisions) -> None:
     ways = {way.way: way for way in decisions.ways}
     habitat = ways["habitat"]
@@ -102,6 +105,7 @@ def test_other_ways_to_choose_are_on_the_same_comparisons(decisions: Decisions) 
     assert all(way.n <= decisions.n for way in decisions.ways)
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_bytes_and_the_document_comes_back(
     decisions: Decisions, tmp_path: Path
 ) -> None:
@@ -125,6 +129,7 @@ def without(frame: pl.DataFrame, devices: list[str]) -> pl.DataFrame:
     return frame.with_columns(measured=pl.when(hidden).then(None).otherwise(pl.col("measured")))
 
 
+@pytest.mark.slow
 def test_rows_without_a_measurement_are_compared() -> None:
     frame = choices(2, present=1.0)
     found = ec.compare(without(frame, ["D00", "D01"]), "device")
@@ -144,6 +149,7 @@ def test_rows_without_a_measurement_are_compared() -> None:
     assert np.mean(np.array(right)[sure]) > 0.9
 
 
+@pytest.mark.slow
 def test_a_measured_rival_says_how_long_a_condition_takes() -> None:
     """All predictions of a condition are ten times too low: that is not one device's error."""
     frame = choices(3, present=1.0)
@@ -184,6 +190,7 @@ def test_more_pairs_teach_the_errors() -> None:
     assert found.taught == 6 * 17
 
 
+@pytest.mark.slow
 def test_few_alternatives_are_evaluated_by_conditions() -> None:
     frame = choices(6, devices=2, present=1.0)
     found = ec.compare(frame, "device")
@@ -192,6 +199,7 @@ def test_few_alternatives_are_evaluated_by_conditions() -> None:
     assert sum(row.n for row in found.calibration) == found.n == 20
 
 
+@pytest.mark.slow
 def test_a_large_difference_is_sure_and_none_is_close() -> None:
     frame = choices(7, present=1.0)
     more = frame.filter(pl.col("device") == "D00")
@@ -206,6 +214,7 @@ def test_a_large_difference_is_sure_and_none_is_close() -> None:
     assert pairs["D00", "twin"] < 0.9
 
 
+@pytest.mark.slow
 def test_the_next_measurement_is_of_a_rival_and_saves_time() -> None:
     frame = choices(8, devices=8, present=1.0)
     found = ec.compare(without(frame, ["D00", "D01", "D02"]), "device")
@@ -249,6 +258,7 @@ def test_too_few_comparisons_cannot_be_evaluated() -> None:
         ec.compare(table, "device", evaluate=False)
 
 
+@pytest.mark.slow
 def test_ties_are_counted_and_predicted_ties_are_right_half_of_the_time() -> None:
     table = {
         "device": [*"ABCD"] * 2,

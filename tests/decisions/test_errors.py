@@ -35,6 +35,7 @@ def test_parts_add_up_and_are_apart() -> None:
     assert np.bincount(parts.of_cell, parts.rest) == pytest.approx(0, abs=1e-9)
 
 
+@pytest.mark.slow
 def test_variances_are_recovered() -> None:
     """Of device 0.1, device x model 0.05 and row 0.05, on average over tables."""
     found = [
@@ -47,6 +48,7 @@ def test_variances_are_recovered() -> None:
     assert row == pytest.approx(0.05, rel=0.15)
 
 
+@pytest.mark.slow
 def test_slopes_are_below_one_where_differences_are_noise() -> None:
     """Speeds and errors of devices have the same spread: half of a difference is noise."""
     law = {"devices": 30, "conditions": 30, "true": 0.1, "noise": "prediction"}

@@ -31,6 +31,7 @@ def compared(table: Any, **how: Any) -> Comparison:
     return found
 
 
+@pytest.mark.slow
 def test_bands_hold_what_was_hidden() -> None:
     inside, widths = [], []
     for seed in range(6):
@@ -45,6 +46,7 @@ def test_bands_hold_what_was_hidden() -> None:
     assert np.exp(2 * 1.645 * 0.1) < np.median(widths) < np.exp(2 * 1.645 * 0.25)
 
 
+@pytest.mark.slow
 def test_an_alternative_that_was_measured_is_known() -> None:
     frame = choices(3, present=1.0)
     hidden = (pl.col("batch") == 7) & (pl.col("device") != "D00")
@@ -54,6 +56,7 @@ def test_an_alternative_that_was_measured_is_known() -> None:
     assert row.low == row.median == row.high == pytest.approx(row.measured)
 
 
+@pytest.mark.slow
 def test_limits() -> None:
     table, truth = open_choice()
     free = compared(table)
@@ -76,6 +79,7 @@ def test_limits() -> None:
     assert verdict.head == "No alternative"
 
 
+@pytest.mark.slow
 def test_a_limit_may_have_a_unit() -> None:
     table, truth = open_choice()
     middle = float(np.median(list(truth.values())))
@@ -85,6 +89,7 @@ def test_a_limit_may_have_a_unit() -> None:
     assert [row.p_within for row in one.alternatives] == [row.p_within for row in two.alternatives]
 
 
+@pytest.mark.slow
 def test_prices_decide_and_are_no_noise() -> None:
     """Prices in proportion to speed: all devices cost the same, though their times differ."""
     table, truth = open_choice()
@@ -123,6 +128,7 @@ def test_errors_need_no_price() -> None:
         compared(new.with_columns(measured=None), errors=known, price="rents")
 
 
+@pytest.mark.slow
 def test_more_is_better() -> None:
     table, _ = open_choice()
     inverse = table.with_columns(predicted=1 / pl.col("predicted"), measured=1 / pl.col("measured"))
@@ -142,6 +148,7 @@ def test_more_is_better() -> None:
     assert within == pytest.approx(expected)
 
 
+@pytest.mark.slow
 def test_costs_are_evaluated() -> None:
     frame = choices(1, present=1.0).with_columns(
         rent=1 + pl.col("device").str.slice(1).cast(int) / 3

@@ -28,6 +28,7 @@ def decisions() -> Decisions:
     return found
 
 
+@pytest.mark.slow
 def test_titles_name_the_tool(decisions: Decisions) -> None:
     assert decisions.view().title == "Choosing the device by neusight"
     for tool, title in (("", "## Choices of device"), ("x", "## Choices of device by x")):
@@ -38,6 +39,7 @@ def test_titles_name_the_tool(decisions: Decisions) -> None:
     assert replace(nobody, tool="x").view().title == "Comparisons of the alternative by x"
 
 
+@pytest.mark.slow
 def test_the_share_that_was_right_is_said(decisions: Decisions) -> None:
     first = decisions.view().verdicts[0]
     right = sum(duel.right for duel in decisions.duels) / sum(duel.n for duel in decisions.duels)

@@ -107,6 +107,7 @@ def test_blocks_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> Non
         assert getattr(parts, name) == pytest.approx(getattr(whole, name), rel=1e-12), name
 
 
+@pytest.mark.slow
 def test_ten_thousand_alternatives_take_seconds() -> None:
     rng = np.random.default_rng(0)
     times = rng.standard_normal((10_000, 10_000), dtype=np.float32)

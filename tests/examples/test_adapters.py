@@ -60,6 +60,7 @@ def profile(shared_data: Path) -> pl.DataFrame:
     return pl.read_csv(shared_data / path).unique("num_tokens").sort("num_tokens")
 
 
+@pytest.mark.slow
 def test_vidur(profile: pl.DataFrame) -> None:
     predictor = Interpolation(profile[::4])
     others = profile.with_row_index().filter(pl.col("index") % 4 != 0)

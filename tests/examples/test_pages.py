@@ -38,6 +38,7 @@ def differing(shown: str, printed: str) -> list[str]:
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["training-64-gpus.md", "serving-p99.md"])
 def test_blocks_print_what_is_shown(page: str) -> None:
     blocks = BLOCK.findall((DOCS / page).read_text(encoding="utf-8"))

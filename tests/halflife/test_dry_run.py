@@ -36,6 +36,7 @@ def history(**given):
     return History(columns_of(**given))
 
 
+@pytest.mark.slow
 def test_a_step_is_found_and_its_delay_is_counted():
     done = dry_run(history(step=0.3), by="op")
     [alarm] = done.alarms
@@ -51,6 +52,7 @@ def test_a_step_is_found_and_its_delay_is_counted():
     assert rate.per_1000 == pytest.approx(1000 / rate.looks)
 
 
+@pytest.mark.slow
 def test_steps_that_the_search_would_have_reported():
     done = dry_run(history(step=0.3), by="op")
     assert done.reported is not None
@@ -68,6 +70,7 @@ def test_steps_that_the_search_would_have_reported():
     assert table.columns[1].value(table.rows[1]) == len(others)
 
 
+@pytest.mark.slow
 def test_a_document_from_before_steps_were_counted():
     document = json.loads(json.dumps(dry_run(history(step=0.3)).to_dict()))
     assert document["reported"]
@@ -77,6 +80,7 @@ def test_a_document_from_before_steps_were_counted():
     assert len(older.view().tables) == 3
 
 
+@pytest.mark.slow
 def test_random_orders_without_steps_raise_no_alarms():
     done = dry_run(history(step=0.3))
     shuffled, without = done.rate(SHUFFLED), done.rate(WITHOUT_STEPS)
@@ -89,6 +93,7 @@ def test_random_orders_without_steps_raise_no_alarms():
     assert "Few false alarms" in done.view().verdicts[0].head
 
 
+@pytest.mark.slow
 def test_there_are_orders_for_a_thousand_looks(monkeypatch):
     looks = dry_run(history(series=2, versions=40)).rate(IN_ORDER).looks
     monkeypatch.setattr("errcomp.halflife.gate.dry_run._LOOKS", 2 * looks)
@@ -98,6 +103,7 @@ def test_there_are_orders_for_a_thousand_looks(monkeypatch):
     assert calls == [(1, 2), (2, 2)]
 
 
+@pytest.mark.slow
 def test_random_orders_follow_the_seed():
     made = [dry_run(history(step=0.3, noise=0.05), seed=seed).to_dict() for seed in (1, 1, 2)]
     assert made[0] == made[1]
@@ -105,6 +111,7 @@ def test_random_orders_follow_the_seed():
     assert made[0]["alarms"] == made[2]["alarms"]
 
 
+@pytest.mark.slow
 def test_what_is_within_the_promise_is_no_alarm():
     assert dry_run(history(step=0.3)).alarms
     assert not dry_run(history(step=0.3), error=0.5).alarms

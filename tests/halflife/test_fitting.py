@@ -223,6 +223,7 @@ def test_series_that_are_not_counted_are_told_with_how_many_there_are() -> None:
     assert any(note.startswith(left_out) for note in half_lives.groups[0].notes)
 
 
+@pytest.mark.slow
 @pytest.mark.extras
 def test_processes_change_nothing() -> None:
     pytest.importorskip("joblib")

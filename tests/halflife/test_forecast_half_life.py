@@ -133,6 +133,7 @@ def test_drops_are_whole_releases_and_dates(steps: HalfLifeForecast) -> None:
     assert date(2015, 10, 1) < first <= when <= last < date(2018, 1, 1)
 
 
+@pytest.mark.slow
 def test_an_older_model_is_as_far_on(steps: HalfLifeForecast) -> None:
     aged = forecast_half_life(table(rare()), error=0.1, age=2)
     assert (aged.groups[0].calibrated, aged.groups[0].today) == ("1.21", "1.23")
@@ -292,6 +293,7 @@ def test_groups_and_the_document(steps: HalfLifeForecast) -> None:
     assert refused["refused"]
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same() -> None:
     history = History(table(rare(8)))
     first, second = (forecast_half_life(history, error=0.1, seed=3).rows() for _ in range(2))

@@ -57,6 +57,7 @@ def test_repeats_by_hand():
     assert result.low[0] + half == pytest.approx(0.09)
 
 
+@pytest.mark.slow
 def test_one_value_without_repeats_asks_for_a_repeat():
     error = noisy()
     error[0, -1] = 0.1
@@ -72,6 +73,7 @@ def test_one_value_without_repeats_asks_for_a_repeat():
     assert check(panel_of_rows(error), repeats=again).outcome == "repeat"
 
 
+@pytest.mark.slow
 def test_a_bad_run_alone_is_forgotten_and_a_step_is_not():
     error = noisy()
     error[0, 30] = 0.1
@@ -84,6 +86,7 @@ def test_a_bad_run_alone_is_forgotten_and_a_step_is_not():
     assert result.shift[0] == pytest.approx(0.05 - error[0, :36].mean(), abs=0.003)
 
 
+@pytest.mark.slow
 def test_a_step_does_not_enter_its_own_baseline():
     error = noisy(versions=60)
     error[0, 40:] += 0.03
@@ -106,6 +109,7 @@ def test_frozen_predictions_drop_out_of_the_difference():
     assert check(frozen).p[0] == pytest.approx(check(other).p[0])
 
 
+@pytest.mark.slow
 def test_scatter_of_many_series_is_moderated():
     rng = np.random.default_rng(1)
     result = check(panel_of_rows(rng.standard_normal((200, 5))))
@@ -151,6 +155,7 @@ def test_a_reference_with_many_repeats_is_known_well():
     assert check(panel_of_rows([0.0, 0.4], 0.04, 30)).p[0] > 4 * result.p[0]
 
 
+@pytest.mark.slow
 def test_the_margin_is_what_a_shift_must_exceed():
     panel = panel_of_rows([0.0, 0.0, 0.0, 0.05], 0.01, np.inf)
     assert check(panel, look=1).outcome == "regression"
@@ -192,6 +197,7 @@ def test_what_is_detectable_is_detected_half_of_the_time():
 # Many series, many looks
 
 
+@pytest.mark.slow
 @pytest.mark.extras
 def test_holm_is_that_of_statsmodels():
     multitest = pytest.importorskip("statsmodels.stats.multitest")

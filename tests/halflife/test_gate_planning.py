@@ -85,6 +85,7 @@ def test_without_repeats_all_noise_counts_as_within_a_look():
     assert "Without repeats it is unknown" in found.notes[0]
 
 
+@pytest.mark.slow
 def test_what_is_given_counts_before_the_history():
     plan = plan_gate(0.3, history=history(versions=10), noise=0.05, series=7, looks=12)
     assert (plan.noise, plan.series, plan.looks) == (0.05, 7, 12)
@@ -120,6 +121,7 @@ def test_bad_values_are_refused(given, message):
         plan_gate(0.05)
 
 
+@pytest.mark.slow
 def test_the_command(run, tmp_path):
     done = run("plan", "gate", "--change", "20%", "--noise", "2%", "--within", "1", "--json")
     document = json.loads(done.out)

@@ -131,6 +131,7 @@ def test_time_in_other_units_gives_the_same():
         assert days.groups[g].high == pytest.approx(30 * releases.groups[g].high, rel=1e-3)
 
 
+@pytest.mark.slow
 def test_noise_widens():
     quiet, loud = expiry(), expiry()
     # Open rows on either side of each expiry.

@@ -186,6 +186,7 @@ def test_a_cut_moves_again_once_its_neighbour_has(noise):
     assert [step.at for step in find_steps(x).steps] == [5, 8]
 
 
+@pytest.mark.slow
 def test_parts_are_tested_at_their_share_of_alpha(noise):
     noise(0.0)
     rng = np.random.default_rng(6)
@@ -224,6 +225,7 @@ def ragged(rng, count):
     return rows, sds, dfs
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("alpha", "min_segment"), [(0.05, 2), (0.3, 3)])
 def test_all_at_once_agree_with_each_alone(noise, alpha, min_segment):
     noise(0.0)

@@ -141,6 +141,7 @@ def test_a_long_history_is_searched_at_a_hundred_versions(monkeypatch):
     assert searched[-1] == 250
 
 
+@pytest.mark.slow
 def test_the_operators_of_the_built_in_history():
     kernels = datasets.load("ort-releases").where({"level": "kernel"})
     reported = reported_steps(panel_of(kernels).panel)

@@ -139,6 +139,7 @@ def rows_of(path: Path) -> list[list[tuple[object, ...]]] | str:
 
 
 # SQLAlchemy drops a connection whose first query fails; Python 3.13 tells.
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:unclosed database:ResourceWarning")
 def test_a_flipped_bit_is_found_or_changes_nothing(tmp_path: Path) -> None:
     path, rng = tmp_path / "h.db", random.Random(12)

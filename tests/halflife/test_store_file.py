@@ -251,6 +251,7 @@ add(2, "c")
 """
 
 
+@pytest.mark.slow
 @pytest.mark.core
 def test_a_disk_that_fails_while_it_is_written(tmp_path: Path) -> None:
     path = tmp_path / "h.db"

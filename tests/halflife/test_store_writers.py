@@ -130,6 +130,7 @@ def check_file(path: Path) -> None:
     connection.close()
 
 
+@pytest.mark.slow
 def test_a_killed_writer_loses_nothing(start: Start, place: str) -> None:
     kill_writers(start, place, 3, seed=1)
     if "://" not in place:
@@ -143,6 +144,7 @@ def test_writers_killed_at_many_moments_lose_nothing(start: Start, place: str) -
         check_file(Path(place))
 
 
+@pytest.mark.slow
 def test_writers_at_once_all_land(start: Start, place: str) -> None:
     """They even make the store at once."""
     count, each = 3, 3
@@ -157,6 +159,7 @@ def test_writers_at_once_all_land(start: Start, place: str) -> None:
     assert stored(place) == dict.fromkeys(expected, ROWS)
 
 
+@pytest.mark.slow
 def test_writers_of_the_same_at_once(start: Start, place: str) -> None:
     """One of two that add the same is refused, whole."""
     writers = [start(place, 0, 1) for _ in range(2)]

@@ -143,6 +143,7 @@ def test_copies_add_what_goes_without_them() -> None:
     assert sum(parts.values()) == pytest.approx(found.mape)
 
 
+@pytest.mark.slow
 def test_a_load_that_changes_nothing_has_no_part() -> None:
     flagged = 0
     for seed in range(40):

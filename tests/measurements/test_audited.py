@@ -115,6 +115,7 @@ def test_tools_of_other_measurements_are_not_compared() -> None:
     assert [(close.first, close.second) for close in side.too_close] == [("B", "D")]
 
 
+@pytest.mark.slow
 def test_tools_that_noise_could_rank_are_named() -> None:
     side = measured_side(ec.Pairs(several(0.998, 1.001, 1.5)))
     assert side is not None
@@ -346,6 +347,7 @@ def test_repeats_that_agree_have_the_shape_of_normal_noise() -> None:
     assert law_of_noise(repeats_of(group, np.zeros(100), group >= 0)) is NORMAL
 
 
+@pytest.mark.slow
 def test_heavy_tails_are_not_errors_of_a_tool() -> None:
     """A tool that is 10 % off everywhere, with t3 noise: as normal noise it seems to be worse."""
     misses = []

@@ -43,6 +43,7 @@ def test_each_step_is_found_with_its_size() -> None:
         assert row.p < 0.01
 
 
+@pytest.mark.slow
 def test_one_step_is_one() -> None:
     counts = [len(drift_of(days({50: 0.03}, seed))) for seed in range(6)]
     assert counts.count(1) >= 5
@@ -102,6 +103,7 @@ def test_a_column_of_time_says_more_than_the_order() -> None:
     assert drift_of(table) == ()
 
 
+@pytest.mark.slow
 def test_the_order_of_clean_rows_is_seldom_drift() -> None:
     found = 0
     for seed in range(20):

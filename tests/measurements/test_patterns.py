@@ -130,6 +130,7 @@ def test_more_work_in_less_time_is_doubtful() -> None:
     assert "at batch 64, " in found.doubtful[0].seen
 
 
+@pytest.mark.slow
 def test_steps_within_noise_are_not_doubtful() -> None:
     flagged = sum(bool(doubts(check(rising(0.1, seed), measured="ms"))) for seed in range(30))
     assert flagged <= 1
@@ -152,6 +153,7 @@ def test_without_repeats_a_tenth_less_is_doubtful() -> None:
     assert list(doubts(check(table, measured="ms")).values()) == [(8,)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS)
 def test_clean_tables_have_no_patterns(law: str) -> None:
     rng = np.random.default_rng(0)

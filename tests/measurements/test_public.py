@@ -47,6 +47,7 @@ def test_serving() -> None:
     says(f"{agg:.1f} % for aggregated and {disagg:.1f} % for disaggregated")
 
 
+@pytest.mark.slow
 def test_data_frames() -> None:
     """The environment of this machine changed between March and May 2020, as its source says."""
     found = check(DATA / "longitudinal" / "h2o_db_benchmark" / "h2o_times.csv.gz", measured="t1")

@@ -458,6 +458,7 @@ def test_a_table_that_was_not_predicted(kind):
         propagate(kernels, errors=given_errors(0.1, kind=kind), correlation="independent")
 
 
+@pytest.mark.slow
 @pytest.mark.extras
 def test_processes_change_nothing():
     pytest.importorskip("joblib")

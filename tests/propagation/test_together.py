@@ -83,6 +83,7 @@ def test_a_quantity_is_the_same_in_all_graphs() -> None:
     assert drawn["a"].std() == pytest.approx(3.1, rel=0.1)
 
 
+@pytest.mark.slow
 def test_real_runs_are_compared() -> None:
     """NeuSight's kernels: runs of one model on two devices, errors fitted to the other models."""
     kernels = ec.load("neusight-kernels")

@@ -40,6 +40,7 @@ def keeps_the_promise(found) -> None:
     assert 0.2 <= found.row("independent", 0.9).coverage <= 0.3
 
 
+@pytest.mark.slow
 def test_bands_hold_on_devices_that_had_no_part_in_them(neusight) -> None:
     keeps_the_promise(neusight)
     assert neusight.left_out == neusight.cluster == "device"
@@ -47,6 +48,7 @@ def test_bands_hold_on_devices_that_had_no_part_in_them(neusight) -> None:
     assert neusight.not_judged == ()
 
 
+@pytest.mark.slow
 def test_estimated_scores_better_than_either_extreme(neusight) -> None:
     for level in (0.9, 0.95):
         score = {name: neusight.row(name, level).interval_score for name in WITHOUT_BOUNDS}
@@ -84,6 +86,7 @@ def test_where_totals_stand_agrees_with_the_coverage(neusight) -> None:
             assert share == pytest.approx(neusight.row(name, level).coverage)
 
 
+@pytest.mark.slow
 def test_leaving_out_models() -> None:
     kernels = datasets.load("neusight-kernels")
     found = validate(kernels, leave_out="model", correlation=["estimated", "comonotonic"])
@@ -94,6 +97,7 @@ def test_leaving_out_models() -> None:
     assert row.mean_width < found.row("comonotonic", 0.9).mean_width
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_the_same_on_the_artifact(shared_data: Path) -> None:
     from errcomp.readers import kernels as reader

@@ -174,6 +174,7 @@ def test_units_are_compared() -> None:
         _ = ec.wrap(float, model, unit="us")(1.0).high
 
 
+@pytest.mark.slow
 @pytest.mark.core
 def test_a_call_costs_little() -> None:
     # 2 % of a predictor that takes 0.2 ms, such as a forest: 4 µs; measured 0.7 µs. In a process of

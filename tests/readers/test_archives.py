@@ -108,6 +108,7 @@ BOMBS: dict[str, Callable[[Path], Path]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", BOMBS)
 def test_a_bomb_is_met_where_it_begins(tmp_path: Path, kind: str) -> None:
     path = BOMBS[kind](tmp_path / "a.bin")
@@ -123,6 +124,7 @@ def test_a_bomb_is_met_where_it_begins(tmp_path: Path, kind: str) -> None:
         ingest(path)
 
 
+@pytest.mark.slow
 def test_a_bomb_in_a_header_fills_no_memory(tmp_path: Path) -> None:
     """The name of an entry is as large as a file."""
     info = tarfile.TarInfo("././@LongLink")

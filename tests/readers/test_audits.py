@@ -215,6 +215,7 @@ def test_one_error_has_several_denominators(tools: Path, overlap: Output) -> Non
     assert shares == pytest.approx([0.3912, 0.6426], abs=5e-5)
 
 
+@pytest.mark.slow
 def test_the_survey_s_tables_come_out_of_the_raw_files(shared_data: Path) -> None:
     derived = build(shared_data)["runs.csv"]
     assert derived == (datasets.folder("survey") / "runs.csv").read_bytes()

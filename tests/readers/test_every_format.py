@@ -135,6 +135,7 @@ def test_measured_values_say_what_they_were_measured_on(one: Format) -> None:
         check_references(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_all_samples_say_what_they_were_measured_on(shared_data: Path) -> None:
     pairs, words = set(), set()

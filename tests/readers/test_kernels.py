@@ -214,6 +214,7 @@ def test_an_artifact_without_operators_says_so(artifact: Path) -> None:
         kernels.read(artifact)
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_the_real_artifact(shared_data: Path) -> None:
     found = neusight.read(shared_data / "neusight-artifact")

@@ -28,6 +28,7 @@ def artifact(root: Path) -> neusight.NeusightArtifact:
     return neusight.read(root)
 
 
+@pytest.mark.slow
 def test_counts(artifact: neusight.NeusightArtifact) -> None:
     report = artifact.report
     assert report.labels == 149

@@ -420,6 +420,7 @@ def test_columns_of_json_keep_every_value(write: Any) -> None:
     assert pairs.column("wide")[:2].tolist() == [2.0**70, 1.5]
 
 
+@pytest.mark.slow
 def test_a_bomb_is_left_packed(tmp_path: Path) -> None:
     path = tmp_path / "pairs.csv.gz"
     path.write_bytes(gzip.compress(b"predicted,measured\n" + b"1,1\n" * (20 << 20)))

@@ -59,6 +59,7 @@ def table(rng: random.Random) -> str:
     return end.join(lines) + rng.choice(["", end, end + end, " "])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_parts_are_read_as_lines_are(
     seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

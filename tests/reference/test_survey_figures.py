@@ -64,6 +64,7 @@ def test_the_published_difference_is_mostly_one_of_load(runs):
     assert 1 - runs["sarathi", "E2E latency", "mean"] / first == pytest.approx(0.01996, abs=1e-5)
 
 
+@pytest.mark.slow
 def test_collectives_by_hand(runs, found):
     assert runs["microbench_all_reduce_8npus_1MB", "wall time", "mean"] == 57426
     eight, four = (f"resnet50_hgx_h100_{n}gpu_{n}npus" for n in (8, 4))

@@ -39,6 +39,7 @@ def test_claimed(table, readable):
     return readable(draw.claimed(ec.audit(some, by=["device", "mode"], resamples=999)))
 
 
+@pytest.mark.slow
 @image
 def test_claimed_of_several_tools(table, readable):
     some = table.where({"tool": ["neusight", "habitat", "roofline"]})

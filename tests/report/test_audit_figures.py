@@ -132,6 +132,7 @@ NAMES = ["claimed", "claimed, tools", "claimed, odd", "scatter", "scatter, odd",
 # What holds for all ------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [*NAMES, *EXTREMES])
 def test_labels_do_not_overlap_nor_leave_the_figure(drawn, name, fits):
     fits(drawn[name]())

@@ -87,6 +87,7 @@ ALL = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ALL)
 def test_labels_do_not_overlap_nor_leave_the_figure(name, fits):
     fits(ALL[name]())

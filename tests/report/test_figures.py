@@ -61,6 +61,7 @@ NAMES = ["bands", "40 bands", "1 band", "budget", "40 rows", "1 row", "growth", 
          "calibration", "20 assumptions", "pit"]  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_labels_do_not_overlap_nor_leave_the_figure(drawn, name, fits):
     fits(drawn[name]())

@@ -147,11 +147,13 @@ def legend(ax):
     return [text.get_text() for box in boxes for text in box.get_texts()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FIGURES)
 def test_labels_do_not_overlap_nor_leave_the_figure(name, request, fits):
     fits(FIGURES[name](request.getfixturevalue))
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_figures_of_mlperf(shared_data, fits):
     """Rounds as versions, series calibrated at different ones, no repeats, clusters of series."""

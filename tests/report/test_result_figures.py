@@ -272,6 +272,7 @@ def drawn_with(name: str, names: list[str]) -> Any:
     return predictions(predicted_runs(names))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n", [1, 40])
 @pytest.mark.parametrize(
     "name",

@@ -34,6 +34,7 @@ def test_every_result_has_a_view_of_its_own(name: str) -> None:
     assert kind.view is not Shown.view
 
 
+@pytest.mark.slow
 def test_a_result_prints_as_on_the_command_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -105,6 +105,7 @@ FORMULA, NUMBER = "=+-@\t\r\n＝＋－＠", "+-0123456789.,eE %"
 
 
 # The separator of a table is looked for in its first line.
+@pytest.mark.slow
 @given(
     st.lists(TEXTS | st.none(), min_size=1, max_size=5), TEXTS.filter(lambda text: "\n" not in text)
 )

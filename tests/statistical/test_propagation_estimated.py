@@ -211,6 +211,7 @@ def test_propagated_variances_are_on_average_the_squared_errors_of_the_totals():
     assert propagated.mean() == pytest.approx((errors**2).mean(), rel=1e-9)
 
 
+@pytest.mark.slow
 @pytest.mark.extras
 def test_correlations_agree_with_variance_components_of_reml_in_a_balanced_design():
     mixed = pytest.importorskip("statsmodels.regression.mixed_linear_model")

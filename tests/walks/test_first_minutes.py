@@ -65,6 +65,7 @@ def test_the_first_answer_about_ones_own_table_comes_soon(typed: Typed) -> None:
     assert "all   12" in text
 
 
+@pytest.mark.slow
 @pytest.mark.core
 @pytest.mark.parametrize(
     ("line", "shown"),
@@ -90,6 +91,7 @@ def test_a_line_as_typed(typed: Typed, line: str, shown: str) -> None:
     assert shown in typed(line)
 
 
+@pytest.mark.slow
 @pytest.mark.core
 def test_tables_as_people_have_them(typed: Typed, tmp_path: Path) -> None:
     commented = f"# simulated on Monday\n{RESULTS}"
@@ -108,6 +110,7 @@ def test_tables_as_people_have_them(typed: Typed, tmp_path: Path) -> None:
     assert "all   11" in typed("errcomp audit gaps.csv --missing exclude")
 
 
+@pytest.mark.slow
 @pytest.mark.core
 def test_what_cannot_be_read_says_what_to_type(typed: Typed, tmp_path: Path) -> None:
     two = "app,sim_cycles,sim_ms,hw_cycles,hw_ms\na,1,2,1,2\nb,3,4,3,4\n"
@@ -137,6 +140,7 @@ def test_the_same_in_python(typed: Typed, tmp_path: Path) -> None:
     assert (tmp_path / "audit.json").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.extras
 def test_pictures_and_workbooks(typed: Typed, tmp_path: Path) -> None:
     pytest.importorskip("matplotlib")
@@ -145,6 +149,7 @@ def test_pictures_and_workbooks(typed: Typed, tmp_path: Path) -> None:
         assert (tmp_path / f"audit.{suffix}").stat().st_size > 5000
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.core
 def test_traces_become_bands(typed: Typed, shared_data: Path, tmp_path: Path) -> None:

@@ -94,6 +94,7 @@ def contents(model: BayesianResidual) -> list[bytes]:
 
 
 class TestPriors:
+    @pytest.mark.slow
     @pytest.mark.parametrize("name", PRIORS)
     def test_are_drawn_as_they_are_written(self, name):
         prior = PRIORS[name]
@@ -359,6 +360,7 @@ class TestPrediction:
         found = again.predict_quantiles(data["X"], GRID, device=data["device"])
         assert found.tobytes() == expected.tobytes()
 
+    @pytest.mark.slow
     def test_at_most_1000_draws_are_stored(self):
         model = quick(draws=501).fit(**runs(30))
         assert model.portable_.n_draws == 1000
@@ -366,10 +368,12 @@ class TestPrediction:
 
 
 class TestSeeds:
+    @pytest.mark.slow
     def test_same_seed_same_bytes(self, fitted):
         assert contents(quick(n_jobs=1).fit(**runs())) == contents(fitted)
         assert contents(quick(seed=1).fit(**runs())) != contents(fitted)
 
+    @pytest.mark.slow
     def test_units_of_linear_features(self, fitted):
         """Factors of two leave no rounding behind."""
         data = runs()
@@ -427,6 +431,7 @@ class TestGroups:
         assert launch.mean() == pytest.approx(1, abs=0.3)
         assert launch.std() == pytest.approx(1.5, rel=0.2)
 
+    @pytest.mark.slow
     def test_columns_by_name(self, fitted):
         import polars
 
@@ -535,6 +540,7 @@ class TestDiagnostics:
         )  # fmt: skip
         assert found.max_rhat > 1.05
 
+    @pytest.mark.slow
     def test_bad_draws_are_refused(self, monkeypatch):
         monkeypatch.setattr(_bayes_checks, "_MOST_RHAT_SHORT", 0.5)
         model = quick(**BARE, check="raise").fit
@@ -554,6 +560,7 @@ class TestDiagnostics:
             model.predict(runs()["X"])
         assert fitted.predict(runs()["X"]).shape == (60,)
 
+    @pytest.mark.slow
     def test_bad_draws_are_sampled_once_more(self, monkeypatch):
         asked, judged = [], iter((0.5, 9.0))
         sample = bayesian.sample_graph

@@ -336,6 +336,7 @@ class TestRefused:
             spec.loader.exec_module(importlib.util.module_from_spec(spec))
 
 
+@pytest.mark.slow
 def test_processes_change_nothing() -> None:
     pytest.importorskip("joblib")
     one, two = (quick(n_jobs=n_jobs).fit(**runs(effect=0.1)) for n_jobs in (None, 2))

@@ -61,6 +61,7 @@ def test_derivatives_are_those_of_the_location() -> None:
     assert far.by_launch[0, 0] < 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("outliers", [0.0, 0.08])
 def test_what_was_planted_is_recovered(outliers: float) -> None:
     found = []
@@ -142,6 +143,7 @@ def _errors(name: str, key: str) -> Any:
     return error
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "key", "mean", "median"),
     [

@@ -680,6 +680,7 @@ def test_rows_without_the_flagged_runs() -> None:
     assert "flagged" not in str(others)
 
 
+@pytest.mark.slow
 @pytest.mark.extras
 def test_processes_change_nothing():
     pytest.importorskip("joblib")

@@ -280,6 +280,7 @@ def test_the_originals_predict(name: str) -> None:
     assert ending(name, packed(dict(entries), json.loads(json.dumps(manifest)))) == "predicts"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES)
 def test_changed_content_is_refused_or_predicts_sound_bands(name: str) -> None:
     # Both happen, so the changes are neither all harmless nor all nonsense.

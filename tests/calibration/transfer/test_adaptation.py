@@ -47,6 +47,7 @@ def new(runs_of: Any) -> Kernels:
 NAMES = ("H100/bert/1", "H100/opt/8", "H100/xlnet/1")
 
 
+@pytest.mark.slow
 def test_predictions_move_to_the_device(model: CompositionModel, new: Kernels) -> None:
     rest = new.take(~np.isin(new.run.astype(str), NAMES))
     truth = rest.totals().run_measured
@@ -65,6 +66,7 @@ def test_predictions_move_to_the_device(model: CompositionModel, new: Kernels) -
         assert sum(moved.parts.values()) + moved.total == pytest.approx(moved.predicted)
 
 
+@pytest.mark.slow
 def test_other_devices_stay_as_they_were(
     model: CompositionModel, new: Kernels, runs_of: Any
 ) -> None:
@@ -109,6 +111,7 @@ def test_a_file_holds_the_adaptation(model: CompositionModel, new: Kernels, tmp_
     assert [str(run) for run in more.adapted["H100"].run] == [*NAMES, "H100/gpt2/8"]
 
 
+@pytest.mark.slow
 def test_runs_one_by_one_are_as_good_as_together(model: CompositionModel, new: Kernels) -> None:
     together, one_by_one = model.adapt(some(new, *NAMES)), model
     for name in NAMES:
@@ -152,6 +155,7 @@ def test_a_run_needs_a_device(model: CompositionModel, runs_of: Any) -> None:
         model.adapt(nameless)
 
 
+@pytest.mark.slow
 def test_another_task_is_refused(runs_of: Any, new: Kernels) -> None:
     model = Composition(task="prediction", estimators=()).fit(runs_of(KNOWN)).model_
     unpredicted = some(new, *NAMES)
@@ -175,6 +179,7 @@ def test_a_model_of_an_earlier_version_is_refused(model: CompositionModel, new: 
         replace(model, held_out=None).adapt(new)
 
 
+@pytest.mark.slow
 def test_an_estimator_adapts_in_place(runs_of: Any, new: Kernels) -> None:
     fitted = Composition(estimators=()).partial_fit(runs_of(KNOWN))
     before = fitted.predict(new).predicted

@@ -31,6 +31,7 @@ def new(runs_of: Any) -> Kernels:
     return runs_of(("H100", "T4"), seed=4)
 
 
+@pytest.mark.slow
 def test_the_widths_are_those_of_the_adapted_model(model: CompositionModel, new: Kernels) -> None:
     """Without a disturbed run the band of the adapted model is about as wide as was expected."""
     plan = plan_runs(model, new, k=3)
@@ -44,6 +45,7 @@ def test_the_widths_are_those_of_the_adapted_model(model: CompositionModel, new:
     assert all(row.width <= row.width_random + 1e-12 for row in plan.rows)
 
 
+@pytest.mark.slow
 def test_targets_choose_the_device(model: CompositionModel, new: Kernels) -> None:
     target = some(new, "T4/bert/1", "T4/opt/8")
     plan = plan_runs(model, new, k=2, targets=target)

@@ -246,6 +246,7 @@ def test_an_invented_verdict_contradicts_its_caption(no_search):
     assert (cell.status, round(cell.recomputed, 2)) == (N, 1.13)
 
 
+@pytest.mark.slow
 def test_figures_that_no_subset_gives_are_said_to_be_such():
     name, row = "text_neusight", "published by the NeuSight authors: Habitat, abstract"
     tables = _with(datasets.tables("survey"), name, row, "value", printed="99999.9", value=99999.9)

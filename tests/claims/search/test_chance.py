@@ -29,6 +29,7 @@ def table(n: int = 60, seed: int = 2, devices: str = "ABCDE") -> Table:
     return Table(configurations, build_lattice(factors, n))
 
 
+@pytest.mark.slow
 def test_expected_matches_of_a_small_lattice_is_the_sum_over_it() -> None:
     data, figure = table(devices="ABC"), parse_printed("12.3%")
     lattice = data.lattice

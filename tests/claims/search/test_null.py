@@ -22,6 +22,7 @@ def probability(figure: Printed, values: np.typing.NDArray[np.float64]) -> list[
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "draw"),
     [

@@ -38,6 +38,7 @@ def small(**more: list[Any]) -> Pairs:
     )
 
 
+@pytest.mark.slow
 def test_abstract_figures_are_the_means_over_gpt3_on_h100(abstract: SearchResult) -> None:
     best = abstract.matches[0]
     assert best.where == {"device": ["H100"], "model": ["gpt3_27", "gpt3_xl"]}
@@ -53,6 +54,7 @@ def test_abstract_figures_are_the_means_over_gpt3_on_h100(abstract: SearchResult
     assert "coincidence is unlikely" in abstract.conclusion
 
 
+@pytest.mark.slow
 def test_abstract_match_is_reproduced_by_hand(neusight: Pairs, abstract: SearchResult) -> None:
     for tool, text in (("neusight", "2.3"), ("habitat", "121.4"), ("micro", "30.8")):
         part = neusight.where({"tool": tool, "variant": "base", **abstract.matches[0].where})
@@ -83,6 +85,7 @@ def test_whole_lattice_of_the_artifact_is_searched(neusight: Pairs) -> None:
     assert overall.expected_by_chance > 1
 
 
+@pytest.mark.slow
 def test_overall_figure_where_the_claim_says_nvidia(neusight: Pairs) -> None:
     result = search_claim(neusight.where({"vendor": "NVIDIA"}), {"neusight": "8.9%"})
     simplest_mean = next(m for m in result.matches if m.aggregation == "mean")

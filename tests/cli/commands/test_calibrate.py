@@ -153,6 +153,7 @@ def test_fit_writes_a_model_and_says_what_it_is(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["gpu.errcomp", "kernels.csv"]
 
 
+@pytest.mark.slow
 def test_fit_for_people(run: Run, kernels_csv: Path, tmp_path: Path) -> None:
     target = tmp_path / "gpu.errcomp"
     ran = run("calibrate", "fit", kernels_csv, *FAST, "--task", "prediction", "-o", target)
@@ -271,6 +272,7 @@ def test_show_writes_its_rows(run: Run, fitted: Path, tmp_path: Path) -> None:
 # --- evaluate ---
 
 
+@pytest.mark.slow
 def test_rows_of_an_evaluation(run: Run, kernels_csv: Path) -> None:
     ran = run("calibrate", "evaluate", kernels_csv, *FAST, "--split", "leave-model-out", "--json")
     assert (ran.code, ran.err) == (0, "")

@@ -49,6 +49,7 @@ def test_predictions_of_whole_runs_are_corrected(run: Run, pairs: Path, tmp_path
     assert rows["MI210-bert"]["low_90"] < 4 * 1.1**3 < rows["MI210-bert"]["high_90"]
 
 
+@pytest.mark.slow
 def test_an_evaluation_compares_with_the_predictions_themselves(run: Run, pairs: Path) -> None:
     done = run("calibrate", "evaluate", pairs, *TASK, *FAST, "--json")
     errors = {

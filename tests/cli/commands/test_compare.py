@@ -12,6 +12,7 @@ import pytest
 from tests.decisions.laws import choices
 
 
+@pytest.mark.slow
 def test_the_headline_answers(run: Callable[..., Any]) -> None:
     ran = run("compare", "neusight", "--between", "device", "--evaluate")
     assert ran.code == 0
@@ -20,6 +21,7 @@ def test_the_headline_answers(run: Callable[..., Any]) -> None:
     assert "MI210     MI250   50.00 %  16" in ran.out
 
 
+@pytest.mark.slow
 def test_rows_of_a_file_without_measurements_are_the_choices(
     run: Callable[..., Any], tmp_path: Path
 ) -> None:
@@ -41,6 +43,7 @@ def test_rows_of_a_file_without_measurements_are_the_choices(
     assert printed.startswith("Best device")
 
 
+@pytest.mark.slow
 def test_conditions_can_be_named(run: Callable[..., Any], tmp_path: Path) -> None:
     path = tmp_path / "choices.csv"
     choices(1, devices=3, conditions=6, present=1.0).write_csv(path)
@@ -49,6 +52,7 @@ def test_conditions_can_be_named(run: Callable[..., Any], tmp_path: Path) -> Non
     assert run(*argv, "--within", "batch").json["within"] == ["batch"]
 
 
+@pytest.mark.slow
 def test_batches_are_compared_by_item(run: Callable[..., Any]) -> None:
     argv = ("compare", "neusight", "--between", "batch", "--evaluate")
     assert "For the time of one item: --per batch." in run(*argv).out
@@ -57,6 +61,7 @@ def test_batches_are_compared_by_item(run: Callable[..., Any]) -> None:
     assert per_item["right_share"] < 0.9
 
 
+@pytest.mark.slow
 def test_a_check_fails_on_a_condition_that_is_true(run: Callable[..., Any], tmp_path: Path) -> None:
     argv = ("compare", "neusight", "--between", "batch", "--per", "batch", "--evaluate")
     passed = run(*argv, "--fail-on", "regret>5%", "--fail-on", "right<60%")

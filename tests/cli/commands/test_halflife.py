@@ -128,6 +128,7 @@ def test_a_series_that_is_too_short_says_how_many_more(run: Run, tmp_path: Path)
     assert "too few validations to know the noise: 4 more needed" in done.out
 
 
+@pytest.mark.slow
 def test_one_bad_run_asks_for_a_repeat(run: Run, tmp_path: Path) -> None:
     old, fresh, junit = (tmp_path / name for name in ("old.csv", "fresh.csv", "check.xml"))
     lines = [f"1.{v},{1 + 0.01 * math.sin(7 * v)}" for v in range(30)]

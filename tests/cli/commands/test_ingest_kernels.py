@@ -27,6 +27,7 @@ def test_what_is_written_is_read_as_kernels(run: Run, shared_data: Path, tmp_pat
         np.testing.assert_array_equal(getattr(ours.totals(), name), getattr(theirs.totals(), name))
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_rows_can_be_chosen(run: Run, shared_data: Path, tmp_path: Path) -> None:
     argv = ("ingest", "neusight", shared_data / "neusight-artifact", "-o")

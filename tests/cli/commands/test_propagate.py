@@ -78,6 +78,7 @@ def test_the_same_seed_gives_the_same_bytes(run: Run, kernels_csv: Path, written
     assert run(*argv, "7").out == run(*argv, "7").out != run(*argv, "8").out
 
 
+@pytest.mark.slow
 def test_validation_has_the_rows_that_were_promised(run: Run) -> None:
     ran = run("propagate", "validate", "--correlation", "estimated,comonotonic", "--json")
     assert (ran.code, ran.err) == (0, "")
@@ -267,6 +268,7 @@ def test_separate_tables_to_fit_to_and_to_judge(run: Run, kernels_csv: Path) -> 
     assert "totals of one device as correlated (3 devices)" in text
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_separate_folders_of_an_artifact(run: Run, shared_data: Path, tmp_path: Path) -> None:
     whole = shared_data / "neusight-artifact"
@@ -290,6 +292,7 @@ def test_separate_folders_of_an_artifact(run: Run, shared_data: Path, tmp_path: 
     assert rows["estimated", 0.95]["coverage"] > rows["independent", 0.95]["coverage"]
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_the_artifact_itself(run: Run, shared_data: Path) -> None:
     folder = shared_data / "neusight-artifact"

@@ -35,6 +35,7 @@ def test_a_table_is_audited(run: Run, table: Path, tmp_path: Path) -> None:
     assert f"{100 * audited['overall'][0]['mape']:.2f} %" in text
 
 
+@pytest.mark.slow
 @pytest.mark.core
 def test_documents_and_tables_share_a_page(run: Run, table: Path, tmp_path: Path) -> None:
     for name, argv in (
@@ -197,6 +198,7 @@ def _piped(argv: list[str], data: bytes) -> subprocess.CompletedProcess[bytes]:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.core
 @pytest.mark.parametrize("name", ["-", "/dev/stdin"])
 def test_a_document_may_come_through_standard_input(

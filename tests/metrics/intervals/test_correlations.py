@@ -62,6 +62,7 @@ def test_ties_are_counted_as_the_metric_counts_them(name: str) -> None:
     assert found[1] == pytest.approx(math.tanh(upper_by_hand(name, p, m, code)), rel=1e-9)
 
 
+@pytest.mark.slow
 def test_spearman_of_a_sample_is_too_low_by_what_its_interval_adds() -> None:
     # Of 3,000 samples of 8 pairs: the mean correlation, and the mean of the corrected one.
     rng, found = np.random.default_rng(5), []

@@ -400,6 +400,7 @@ def big_dag(n: int) -> dict:
     }
 
 
+@pytest.mark.slow
 def test_large_graphs_load_in_seconds(tmp_path: Path) -> None:
     document = valid()
     document["graph"] = big_dag(100_000)

@@ -94,6 +94,7 @@ def same_evidence(found: Caveat, expected: Caveat) -> None:
         assert value == pytest.approx(expected.evidence[name], rel=1e-6), (found.code, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_audit_is_that_of_pairs_in_memory(
     engine: str, tools: pl.DataFrame, to_engine: Make

@@ -110,6 +110,7 @@ def test_panel_and_variogram_are_those_of_rows_in_memory(
     assert found.noise.source == "repeats on several dates"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_half_lives_are_those_of_rows_in_memory(
     engine: str, history: pl.DataFrame, to_engine: Make
@@ -270,6 +271,7 @@ def test_columns_are_those_of_a_history(history: pl.DataFrame) -> None:
         HistoryRows(history.with_columns(pl.col("measured").cast(pl.String)).lazy())
 
 
+@pytest.mark.slow
 def test_forecasts_take_rows_in_an_engine(history: pl.DataFrame) -> None:
     found, expected = (
         forecast_half_life(one, by="kind", error=0.2, cluster="op")

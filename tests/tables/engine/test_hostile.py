@@ -269,6 +269,7 @@ def test_values_of_keys(engine: str, to_engine: Make) -> None:
     assert outcome(lambda: rows.where({"k": "' or 1=1 --"})) == "refused"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_numbers(engine: str, to_engine: Make) -> None:
     both = ("predicted", "measured")

@@ -63,6 +63,7 @@ def test_it_is_exact_where_a_group_is_one_kernel(
     assert max(differ(found, in_memory, neusight).values()) < 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("times", "noise"), [(10, 0.05), (20, 0.01), (5, 0.2)])
 def test_factors_agree_to_a_thousandth_where_kernels_repeat(
     times: int, noise: float, neusight: pl.DataFrame

@@ -429,6 +429,7 @@ def test_any_frame_goes_in(library: str) -> None:
     assert type(kernels.native) is type(frame)
 
 
+@pytest.mark.slow
 def test_a_million_kernels_take_seconds() -> None:
     n = 1_000_000
     rng = np.random.default_rng(0)
