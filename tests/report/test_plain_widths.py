@@ -6,10 +6,10 @@ from errcomp.report.model import Column, Table
 from errcomp.report.text import fitting
 
 
-def headers(width: int) -> list[list[str]]:
+def headers(width: int, names: tuple[str, ...] = ("aaaa", "bbbb", "cccc")) -> list[list[str]]:
     columns = [
         Column("key", lambda row: "k", key=True),
-        *(Column(name, lambda row: "1") for name in ("aaaa", "bbbb", "cccc")),
+        *(Column(name, lambda row: "1") for name in names),
     ]
     return [[c.header for c in grid] for grid in fitting(Table("t", columns, [{}]), width)]
 
@@ -18,6 +18,11 @@ def test_columns_that_fit_exactly_stay_together() -> None:
     # Three letters, three times four, and two blanks between columns.
     assert headers(3 + 3 * 4 + 3 * 2) == [["key", "aaaa", "bbbb", "cccc"]]
     assert headers(3 + 3 * 4 + 3 * 2 - 1) == [["key", "aaaa", "bbbb"], ["key", "cccc"]]
+
+
+def test_each_grid_has_the_same_room() -> None:
+    names = ("aaaa", "bbbb", "cccc", "dddd")
+    assert headers(3 + 2 * 4 + 2 * 2, names) == [["key", "aaaa", "bbbb"], ["key", "cccc", "dddd"]]
 
 
 def test_every_grid_has_the_key_and_one_column_at_least() -> None:

@@ -269,7 +269,7 @@ def _test(part: Part, repeats: Repeats, noise: Noise) -> tuple[float, float]:
         shares.append(min(max(0.0, (value - float(chance.mean())) / spare), 1.0))
     if not ps:
         return 0.0, 1.0
-    return max(shares), min(1.0, len(ps) * min(ps))
+    return max(shares), len(ps) * min(ps)
 
 
 def _ways(part: Part, repeats: Repeats, codes: Ints) -> Iterator[Callable[[Floats], float]]:

@@ -377,6 +377,13 @@ def test_figures(
     assert target.read_text(encoding="utf-8").startswith("<?xml")
 
 
+def test_an_absolute_spread_needs_no_bias(run: Run, kernels_csv: Path) -> None:
+    argv = ("--spread", "0.1", "--kind", "absolute", "--correlation", "independent", "--json")
+    [first, *_] = run("propagate", str(kernels_csv), *argv).json["rows"]
+    # Two kernels of 24 instances each.
+    assert first["sd"] == pytest.approx(0.1 * 48**0.5)
+
+
 # --- bad input: one line, exit 2, nothing written ---
 
 BAD = [
