@@ -61,8 +61,8 @@ def add_table_arguments(parser: argparse.ArgumentParser, *, at_scale: bool = Fal
         "--decimal",
         choices=(".", ","),
         default=".",
-        help="sign before the decimals of a number in CSV (default: .); a comma needs semicolons "
-        "or tabs between the fields",
+        help="decimal separator in CSV (default: .); with a comma, fields must be separated by "
+        "semicolons or tabs",
     )
     group.add_argument(
         "--exclude",

@@ -97,8 +97,9 @@ def build(parser: Parser) -> None:
         "--metric",
         type=_metric,
         metavar="NAME",
-        help="metric of --claim: error (default), mape, mae, correlation, r2, kendall-tau or "
-        "within-10. correlation is Pearson's; mae is in the table's unit",
+        help="metric of --claim: error (default: an error whose metric is not stated), mape, mae, "
+        "correlation, r2, kendall-tau or within-10. correlation is Pearson's; mae is in the "
+        "table's unit",
     )
     add_interval_arguments(parser)
     add_check_arguments(parser, fail_on=_VERDICTS, meaning=_FAIL_ON)

@@ -89,9 +89,10 @@ def build(parser: Parser) -> None:
         "check",
         help="check a file of claims, or the registry, and list what its entries leave open",
         description="Check a file of claims about a tool: JSON with the keys schema "
-        '("errcomp.claims-of-a-tool/2"), tool and claims, a list of figures with printed, metric '
-        "and source. The table lists what each entry leaves open, such as its protocol. "
-        "`errcomp audit TABLE --claims FILE` compares the entries with pairs.",
+        '("errcomp.claims-of-a-tool/2"), tool and claims, a list of figures with '
+        "printed, metric and source. The table lists what each entry does not state, "
+        "such as its protocol. `errcomp audit TABLE --claims FILE` compares the "
+        "entries with pairs.",
     )
     check.add_argument(
         "file", nargs="?", metavar="FILE", help="file of claims (default: those of errcomp itself)"
@@ -100,7 +101,7 @@ def build(parser: Parser) -> None:
         "--fail-on",
         choices=("missing",),
         metavar="WHAT",
-        help="exit with code 1 if any is: missing",
+        help="exit with code 1 if an entry is: missing",
     )
     add_output_arguments(check)
     check.set_defaults(run=_check)
@@ -125,7 +126,7 @@ def build(parser: Parser) -> None:
     extract.add_argument(
         "--metric",
         metavar="NAME",
-        help="metric of all figures, where the headings name none or another, e.g. MAPE",
+        help="metric of all figures, if the headings name none or a wrong one, e.g. MAPE",
     )
     extract.add_argument(
         "--column",
@@ -198,12 +199,12 @@ def build(parser: Parser) -> None:
     forensics = actions.add_parser(
         "forensics",
         help="check printed figures that come without data: can they all be true?",
-        description="Check the figures that a paper prints without data: can one set of errors "
-        "have all of them? Each row of FILE is a figure: quantity (mean, median, max, share "
-        "within 10%, p90, bias, …) and value, as printed; n, part (a subset or a case) and group "
-        "(a table) are optional. The answer is possible, impossible (with a proof to follow "
-        "by hand), or possible only if something else holds. Rounding never makes figures "
-        "impossible.",
+        description="Check figures that a paper prints without its data: can a single set of "
+        "errors have all of them? Each row of FILE is a figure: quantity (mean, "
+        "median, max, share within 10%, p90, bias, …) and value, as printed; n, part "
+        "(a subset or a case) and group (a table) are optional. The answer is "
+        "possible, impossible (with a proof to follow by hand), or possible only "
+        "under a condition, which is stated. The check allows for rounding.",
     )
     forensics.add_argument(
         "file",

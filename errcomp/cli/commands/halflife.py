@@ -204,9 +204,10 @@ def _add_blame(actions: argparse._SubParsersAction[Any]) -> None:
         "blame",
         help="which operators made a network slower or faster, and since which version",
         description="Say why measured times of wholes (runs, networks) changed: which of their "
-        "parts (kernels, operators) changed, since which version, and how much of the change each "
-        "part explains. The history has both in a column level. Wholes and parts belong together "
-        "by columns with the same values, e.g. model, or by the beginning of their names.",
+        "parts (kernels, operators) changed, since which version, and how much of the "
+        "change each part explains. The history needs rows for both, and a column "
+        "level that says which is which. Parts are matched to wholes by equal values "
+        "in shared columns, e.g. model, or by the beginning of their names.",
     )
     parser.add_argument("history", metavar="HISTORY", help=HISTORY)
     parser.add_argument(

@@ -357,7 +357,9 @@ def _names_text(names: list[str]) -> str:
 def _keys_text(keys: Mapping[str, Any]) -> str:
     """Write the first keys: those of a long row are in --json."""
     texts = [f"{name}={key_text(value)}" for name, value in keys.items()]
-    return ", ".join(texts[:_KEYS]) + (f" (+{len(texts) - _KEYS})" if len(texts) > _KEYS else "")
+    return ", ".join(texts[:_KEYS]) + (
+        f" (and {len(texts) - _KEYS} more keys)" if len(texts) > _KEYS else ""
+    )
 
 
 def _more(n: int) -> list[str]:

@@ -225,11 +225,11 @@ def _growth_notes(outcome: Outcome) -> list[str]:
     notes = []
     if outcome.growth is not None and outcome.relative_sd is not None:
         sd, kernel = format_fraction(outcome.relative_sd), format_fraction(outcome.kernel_sd)
-        change = "falls" if outcome.growth < 1 else "grows"
-        notes.append(
-            f'Under "{outcome.assumption}" the error {change} from {kernel} (kernels) to {sd} '
-            f"(run): {_reason(outcome)}."
-        )
+        verb = "falls" if outcome.growth < 1 else "grows"
+        change = f"{verb} from {kernel} (kernels) to {sd} (run)"
+        if sd == kernel:
+            change = f"is {sd} for the kernels and for the run"
+        notes.append(f'Under "{outcome.assumption}" the error {change}: {_reason(outcome)}.')
     if outcome.bias is not None and abs(outcome.bias) >= 0.0005:
         side = "above" if outcome.bias > 0 else "below"
         amount = f"{100 * abs(outcome.bias):.1f} %"
