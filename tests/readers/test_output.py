@@ -126,9 +126,7 @@ def test_the_report_counts() -> None:
 def test_values_that_all_failed_say_why() -> None:
     row = {"tool": "x", "level": "model", "quantity": "time", "unit": "s", "run": "a"}
     found = output("a.log", "x", [{**row, "predicted": None, "status": "stopped"}])
-    with pytest.raises(
-        InputError, match=r"^a\.log: no model has a value of its time \(stopped\)\.$"
-    ):
+    with pytest.raises(InputError, match=r"^a\.log: no model has a time \(stopped\)\.$"):
         _ = found.runs
     with pytest.raises(InputError, match=r"^a\.log: no row has a value \(stopped\)\.$"):
         _ = found.pairs

@@ -417,7 +417,7 @@ def level_notes(infos: Sequence[LevelInfo]) -> list[str]:
         notes.append(
             f"bands of {names} are approximate for new groups: they are calibrated on the runs of "
             f"{pooled[0].groups} groups taken together. Guaranteed bands need at least this many "
-            f"groups: {needs}. Guaranteed bands that exceed their coverage by at most 5 "
+            f"groups: {needs}. Guaranteed bands whose coverage exceeds their level by at most 5 "
             f"percentage points need: {sharp}"
         )
     beyond = [info for info in infos if info.beyond]

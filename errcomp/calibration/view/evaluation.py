@@ -53,7 +53,7 @@ _POINTS = forms.interval(1, scale=100, signed=True, ends_signed=True)
 _LEGEND = (
     "APE: |predicted − measured| / measured. In 90 % band: per cent of runs inside their band, "
     "with a 95 % interval. Width: width of the 90 % band divided by the prediction. CRPS: "
-    "continuous ranked probability score, as a share of that of the sum of kernels; lower is "
+    "continuous ranked probability score (in time), divided by the sum of kernels; lower is "
     "better. Most confident 80 %: MAPE of the 80 % of runs with the narrowest bands; runs with "
     "equally wide bands each count with their mean error."
 )

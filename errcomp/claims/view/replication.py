@@ -72,10 +72,7 @@ def _table(name: str, cells: Sequence[Cell]) -> Table:
     for cell in cells:
         if cell.status == "no data":
             without.setdefault(cell.note, []).append(f"{cell.row} ({cell.column})")
-    below += [
-        item(f"Not recomputed, as no data are published: {', '.join(names)}. {why}")
-        for why, names in without.items()
-    ]
+    below += [item(f"Not recomputed: {', '.join(names)}. {why}") for why, names in without.items()]
     if any(cell.chance is not None for cell in cells):
         below.append(Note(_OF_CHANCE))
     places = {cell.where for cell in cells}

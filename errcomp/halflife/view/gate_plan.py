@@ -33,7 +33,7 @@ def plan_view(plan: GatePlan) -> Report:
         f"Chance that the gate reports a change of {change} in one of "
         f"{count(plan.series, 'series')}, after {plan.looks} looks (validations). Simulated with "
         f"normally distributed noise: {format_fraction(plan.noise)} between repeats of a look, "
-        f"which averages out, and {_between(plan)} between looks. Noise: standard deviation of "
+        f"which averages out, and {_between(plan)}. Noise: standard deviation of "
         "the mean of the repeats.",
         *(item(text) for text in plan.notes),
     ]
@@ -61,7 +61,9 @@ def _change(plan: GatePlan) -> str:
 
 
 def _between(plan: GatePlan) -> str:
-    return f"{format_fraction(plan.between)}, which they do not," if plan.between else "none"
+    if not plan.between:
+        return "none between looks"
+    return f"{format_fraction(plan.between)} between looks, which does not"
 
 
 def _verdict(plan: GatePlan) -> Verdict:

@@ -165,8 +165,9 @@ def _notes(found: MeasurementCheck) -> list[str]:
             notes.append(f"Floor including the rows that differ by more than noise: {more}.")
     elif floor.method == "neighbours":
         notes.append(
-            f"Floor: an upper bound from {floor.n:,} pairs of neighbours along {floor.along}, as "
-            "no configuration was measured twice. It assumes that time is smooth between them."
+            f"Floor: an upper bound from {floor.n:,} values between neighbours along "
+            f"{floor.along}, as no configuration was measured twice. It assumes that time is "
+            "smooth between them."
         )
     if found.measure_next:
         notes += [f"Repeat next: {_keys_text(keys)}" for keys in found.measure_next]

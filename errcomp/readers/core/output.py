@@ -380,9 +380,7 @@ class Output(Content):
                 f"{known or 'no rows'}. Select rows by --level and --quantity."
             )
         if rows.select(pl.col(_VALUES).count()).row(0) == (0, 0):
-            raise InputError(
-                f"{self.name}: no {level} has a value of its time{_reason_text(rows)}."
-            )
+            raise InputError(f"{self.name}: no {level} has a time{_reason_text(rows)}.")
         return self._of_one_unit(rows)
 
     def _whole_runs(self) -> pl.DataFrame | None:
