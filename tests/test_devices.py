@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -27,6 +28,10 @@ def test_forms_of_a_device_differ_where_their_sheets_do() -> None:
         assert (card.memory, module.memory) == (memory, memory)
         assert (card.bandwidth, module.bandwidth) == bandwidths
         assert card.peak == module.peak == 19.5
+
+
+def test_figures_are_those_of_the_sheets(stored: Callable[..., None]) -> None:
+    stored("devices", DEVICES)
 
 
 def test_a_card_of_two_devices_has_the_figures_of_the_card() -> None:

@@ -30,6 +30,11 @@ def rows_of(found: MeasurementCheck, kind: str) -> set[int]:
     return {row for one in found.copies.sets if one.kind == kind for row in one.rows}
 
 
+def test_a_column_without_values_is_no_key_and_hides_none() -> None:
+    table = {"note": [None] * 6, "batch": [1, 2, 3] * 2, "ms": [1.0, 2, 3, 1.1, 2.1, 3.1]}
+    assert check(table, measured="ms").to_dict()["keys"] == ["batch"]
+
+
 def test_a_clean_table_has_a_floor_and_nothing_else() -> None:
     found = check(table(), measured="ms")
     assert (found.copies.n, found.hidden_keys, found.impossible, found.drift) == (0, (), (), ())

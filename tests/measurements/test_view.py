@@ -90,6 +90,8 @@ def test_the_map_shows_each_copy_at_its_row() -> None:
     shown = {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
     assert sorted(shown["carried over"]) == [[row, row + 30] for row in range(11, 21)]
     assert shown["near"] == [[1, 51]]
+    # The diagonal, from the first row to the last.
+    assert [[1, 1], [51, 51]] in shown.values()
 
 
 @pytest.mark.extras

@@ -25,6 +25,14 @@ CSV = (
 )
 
 
+def test_kernels_of_whole_runs_are_added_up(tmp_path: Path) -> None:
+    path = tmp_path / "k.csv"
+    path.write_text("run,kernel,count,predicted\n007,matmul,12,1.5\n007,add,24,0.5\n")
+    one, other = (kernels.read(path, unit="ms", whole_runs=whole) for whole in (False, True))
+    assert one.runs == other.runs == ("007",)
+    assert len(one) == len(other) == 2
+
+
 def forms() -> dict[str, str | bytes]:
     frame = pl.read_csv(io.StringIO(CSV), schema_overrides=dict.fromkeys(
         ("run", "device", "stream"), pl.String))  # fmt: skip

@@ -110,7 +110,7 @@ LAYERS = "layer_name,r,fwd compute,fwd exposed comm\n"
         (LAYERS + "a,r,1,2\ntotal exposed comm,x\n", "line 3: expected total time, total comp"),
         (
             "layer_name,r,fwd compute x,fwd exposed comm x\na,r,1,2\n",
-            "the table of layers has no column with times",
+            "line 1: the table of layers has no column with times",
         ),
         (
             2 * (LAYERS + "a,r,1,2\ntotal exposed comm,2,total comp,1,total time,3\n"),

@@ -401,6 +401,14 @@ def test_tools_have_lines_and_the_eighth_is_thin():
 # bland_altman ------------------------------------------------------------------------------------
 
 
+def test_p_values_have_two_digits_and_an_end():
+    from errcomp.claims.view.agreement import _p_value
+
+    assert [_p_value(p) for p in (0.25, 0.00123, 0.001, 0.0009)] == [
+        *("p=0.25", "p=0.0012", "p=0.001", "p<0.001"),
+    ]
+
+
 def test_limits_and_intervals_are_those_of_bland_and_altman():
     from errcomp.claims.view.agreement import agreement
 

@@ -70,6 +70,12 @@ def test_units_and_shifts_do_not_matter():
     assert stack_weights(quantiles + 7, y + 7, groups) == pytest.approx(found, rel=1e-6)
 
 
+def test_members_that_are_exact_count_alike():
+    quantiles, y, groups = members(4, [0.04, 0.06])
+    exact = np.broadcast_to(y[:, None], quantiles.shape)
+    assert stack_weights(exact, y, groups).tolist() == [0.5, 0.5]
+
+
 def test_a_member_that_is_far_off_gets_next_to_nothing():
     quantiles, y, groups = members(5, [0.02, 1.0])
     assert stack_weights(quantiles, y, groups)[0] > 0.95

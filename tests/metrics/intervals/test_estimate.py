@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import time
 
@@ -280,6 +281,9 @@ class TestClusters:
             "no interval: one of 5 clusters determines the metric almost alone; measure more of "
             "the others"
         )
+
+    def test_resamples_are_those_that_the_documentation_names(self):
+        assert inspect.signature(estimate).parameters["resamples"].default == 9999
 
     def test_labels_of_any_kind(self):
         data = pairs(30)
