@@ -278,7 +278,7 @@ def evaluate(
         Whether ``sum`` adds up measured or predicted kernels.
     estimators : sequence of str, optional
         Which to evaluate; by default all that `make` returns.
-    splits : sequence of str
+    splits : str or sequence of str
         From `errcomp.calibration.evaluation.splits.SPLITS`.
     baselines : sequence of str
         Estimators with which the others are compared. The sum of kernels always is one.
@@ -347,7 +347,7 @@ def evaluate(
     kernels = kernels_in_memory(kernels)
     if task not in TASKS:
         raise InputError(f"task must be one of {', '.join(TASKS)}, got {task!r}")
-    wanted = list(dict.fromkeys(splits))
+    wanted = list(dict.fromkeys([splits] if isinstance(splits, str) else splits))
     for name in wanted:
         check_split(name)
     if not wanted:

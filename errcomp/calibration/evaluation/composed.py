@@ -43,7 +43,7 @@ def evaluate_composition(
     kernels : Kernels, dataframe or mapping of columns
     task, estimators, seed
         As in `Composition`.
-    splits : sequence of str
+    splits : str or sequence of str
     n_jobs : int, optional
         Number of processes that fit, with one core each; see `errcomp.summarize`. None fits in
         this process and samples on two cores.

@@ -129,7 +129,7 @@ def test_cells_of_model_and_device_are_drawn_in_a_random_split():
 
 def test_both_at_once_draws_both_keys():
     split = "leave-model-and-device-out"
-    found = evaluate(learnt, table(), splits=[split]).row(split, "global")
+    found = evaluate(learnt, table(), splits=split).row(split, "global")
     one = found.figures["mean_ape"]
     assert one.method == "log-t, 6 devices x 5 models"
     assert len(found.groups) == 30
@@ -607,6 +607,7 @@ def test_only_what_was_asked_for_is_judged():
         ({"task": "T1"}, "task must be one of composition, prediction, got 'T1'"),
         ({"splits": []}, "splits is empty"),
         ({"splits": ["leave-one-out"]}, "no split 'leave-one-out'"),
+        ({"splits": "leave-one-out"}, "no split 'leave-one-out'"),
     ],
 )
 def test_arguments_that_cannot_be(arguments, words):
