@@ -110,9 +110,10 @@ def main() -> None:
     with stored.printed("gate_replays"):
         print(
             "| history | series | looks | alarms per 1,000 looks, in order | random order "
-            "| random order, steps taken out | gates with an alarm there | promise | steps found |"
+            "| random order, steps taken out | gates with an alarm there | promise | steps found "
+            "| alarms in order that are steps |"
         )
-        print("|---|---:|---:|---:|---:|---:|---:|---:|---:|")
+        print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
         for name, history in histories(args.folder):
             if args.only not in name:
                 continue
@@ -124,7 +125,8 @@ def main() -> None:
                 f"| {name} | {done.n_series} | {done.rate(IN_ORDER).looks} | "
                 + " | ".join("–" if np.isnan(rate) else f"{rate:.0f}" for rate in per_1000)
                 + f" | {quiet.fired} of {quiet.gates} | {100 * done.promised:.1f} % "
-                f"| {found} of {len(done.steps)} |",
+                f"| {found} of {len(done.steps)} "
+                f"| {sum(alarm.step for alarm in done.alarms)} of {len(done.alarms)} |",
                 flush=True,
             )
 
