@@ -94,7 +94,7 @@ def measure(question: asking.Question) -> None:
         "pairs",
         ours(sample),
         why="Both draw whole clusters 9,999 times and take quantiles of the MAPE; only errcomp "
-        "divides each by its standard error.",
+        "also divides the deviation of each resample by its standard error.",
         NumPy_loop=loop(sample),
         NumPy_sums_by_cluster=by_sums(sample),
     )

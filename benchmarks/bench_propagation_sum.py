@@ -175,8 +175,8 @@ def measure(question: asking.Question) -> None:
         MATRIX,
         "terms",
         ours,
-        why="Both return mean and standard deviation from the same vector and matrix; other "
-        "libraries make their own variables of them before the clock starts.",
+        why="Both return mean and standard deviation from the same vector and matrix; the other "
+        "libraries convert these to their own types before the clock starts.",
         NumPy_by_hand=lambda: [float(x.sum()), float(np.sqrt(ones @ s @ ones))],
         uncertainties=peer("uncertainties_covariance", MATRIX),
         OpenTURNS=peer("openturns_covariance", MATRIX),
@@ -202,7 +202,7 @@ def measure(question: asking.Question) -> None:
             1_000,
             "terms",
             ours_one_factor(1_000, DRAWS, method),
-            why="The same law and number of draws; results differ by random noise.",
+            why="The same distribution and number of draws; results differ by random noise.",
             NumPy_by_hand=numpy_one_factor(1_000, DRAWS),
         )
         ratio = found["NumPy by hand"]["ratio_worst"]

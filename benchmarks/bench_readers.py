@@ -58,8 +58,9 @@ def of_format(question: asking.Question, name: str, folder: Path) -> None:
                 "MiB",
                 environments.Peer("reader", "content", path=str(path)),
                 same=False,
-                why="Both go through the same bytes; the library of the format makes its own "
-                "records of them, errcomp a table with one row for each kernel.",
+                why="Both parse the same bytes. The peer (a library of the format, e.g. sqlite3, "
+                "csv or protobuf) makes its own records of them, errcomp a table with one row for "
+                "each kernel.",
                 **{
                     "the library of the format": environments.Peer(
                         "formats", PEERS[name.split(",")[0]], path=str(path)

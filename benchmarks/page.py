@@ -57,8 +57,9 @@ To repeat the benchmarks:
 * **Difference** is the largest relative difference between the results of both sides, where they
   should agree. Results of simulation and resampling differ by random noise.
 * **Growth** shows the time at increasing sizes. A slope of 1 is linear growth, 0 is a constant
-  time. The slope is fitted to the logarithms of all sizes. A fixed cost per call makes the slope
-  smaller. Dotted lines show linear growth up to the largest size.
+  time. The slope is that of the logarithm of the time against the logarithm of the size, over all
+  sizes. A fixed cost per call makes the slope smaller. Dotted lines show linear growth up to the
+  largest size.
 
 `make watch` checks whether a change made errcomp slower. It runs small cases with today's code and
 with that of a reference commit in turn, and takes ratios of CPU times. `errcomp halflife check`
