@@ -326,8 +326,8 @@ class Estimate(Document):
     >>> e == 0.0874
     Traceback (most recent call last):
         ...
-    TypeError: mape is an estimate with an interval: compare .value, or the intervals \
-(.low, .high), not the estimates
+    TypeError: mape has an interval: compare .value, or the ends of the interval (.low, .high), \
+and not the estimates themselves
     """
 
     KEYS: ClassVar = (
@@ -350,8 +350,8 @@ class Estimate(Document):
 
     def _refuse(self, _: object) -> NoReturn:
         raise TypeError(
-            f"{self.figure} is an estimate with an interval: compare .value, or the intervals "
-            "(.low, .high), not the estimates"
+            f"{self.figure} has an interval: compare .value, or the ends of the interval (.low, "
+            ".high), and not the estimates themselves"
         )
 
     __lt__ = __le__ = __gt__ = __ge__ = _refuse

@@ -225,7 +225,7 @@ def remedies(found: Mapping[str, Sequence[Caveat]]) -> list[str]:
     Examples
     --------
     >>> remedies({"H100": [Caveat("one-sided", "12 of 12 are too high")]})[0].partition(".")[0]
-    'one-sided: most errors have one sign (H100)'
+    'one-sided: most errors have the same sign (H100)'
     """
     from errcomp.report.model import caveat_text
 

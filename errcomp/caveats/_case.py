@@ -435,8 +435,8 @@ class TotalsCase(Case):
         self._whole = pairs.totals(())
         if any(term not in self._whole.sums for term in SUMS):
             raise InputError(
-                f"{pairs.prefix}these pairs are sums that do not suffice for the checks. Give the "
-                "path of the table or a dataframe, or audit scan(path)."
+                f"{pairs.prefix}only sums over these pairs are stored, which are not enough for "
+                "the checks. Give the path of the table or a dataframe, or audit scan(path)."
             )
         if not math.isfinite(self._sum(_APE)):
             raise InputError(

@@ -55,7 +55,7 @@ class Check:
     >>> from errcomp.caveats import CHECKS
     >>> one_sided = next(check for check in CHECKS if check.code == "one-sided")
     >>> one_sided.title, one_sided.scope
-    ('Most errors have one sign', 'pairs')
+    ('Most errors have the same sign', 'pairs')
     """
 
     code: str
@@ -171,7 +171,7 @@ ELSEWHERE: tuple[Note, ...] = (
     Note(
         "few-clusters",
         "An interval from few clusters",
-        "Attached to intervals that resample whole clusters when there are few clusters: the "
+        "Attached to intervals over whole clusters when there are few clusters: the "
         "number of clusters limits the accuracy of the interval, however many pairs each has. With "
         "fewer than 3 clusters there is no interval. Also attached to a regression with few "
         "clusters, because the intervals of the regression tend to be too narrow.",

@@ -500,8 +500,8 @@ def order_holds(case: Case) -> Finding | None:
     if right is None or case.mape < LARGE or right.share < HOLDS:
         return None
     message = (
-        f"The MAPE is {format_fraction(case.mape)}, but of two devices the faster one is predicted "
-        f"correctly in {right.words}."
+        f"The MAPE is {format_fraction(case.mape)}, but the predictions name the faster of two "
+        f"devices in {right.words}."
     )
     return Finding(Caveat("order-holds", message, right.evidence(case)))
 
@@ -524,8 +524,8 @@ def order_fails(case: Case) -> Finding | None:
     if right is None or case.mape > SMALL or right.share > FAILS:
         return None
     message = (
-        f"The MAPE is {format_fraction(case.mape)}, but of two devices the faster one is predicted "
-        f"correctly only in {right.words}."
+        f"The MAPE is {format_fraction(case.mape)}, but the predictions name the faster of two "
+        f"devices in only {right.words}."
     )
     return Finding(Caveat("order-fails", message, right.evidence(case)))
 

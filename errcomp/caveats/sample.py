@@ -50,7 +50,7 @@ RULES = get_args(QuantileRule)[:9]
     why="Fires below 10 pairs. With 10 or more, errcomp's 95 % intervals cover the true value in "
     "at least 90 % of simulations. The stated uncertainty assumes Gaussian errors (Student's "
     "interval of the mean of their absolute values); at 36 pairs it is a quarter of the MAPE.",
-    remedy="Measure more configurations, or list the single errors without a mean.",
+    remedy="Measure more configurations, or list each error without a mean.",
     of_errors=False,
 )
 def few_configurations(case: Case) -> Finding | None:
@@ -87,7 +87,8 @@ def few_configurations(case: Case) -> Finding | None:
     "errors, which is robust to a heavy tail. Fires when the correlation is significant and makes "
     "an interval at least a quarter wider (design effect of 1.56 or more).",
     remedy="Report the number of models or devices, not only the number of pairs. Intervals "
-    "resample whole models and devices; --cluster KEY resamples the groups of another key instead.",
+    "marked ‡ count whole models and devices, not single pairs; --cluster KEY counts the groups of "
+    "another key instead.",
 )
 def clustered(case: Case) -> Finding | None:
     """Find pairs of one model or device with correlated errors."""

@@ -211,7 +211,7 @@ def in_clusters(original: Caveat, key: str, groups: int, level: float) -> Caveat
 
 @caveat(
     "one-sided",
-    "Most errors have one sign",
+    "Most errors have the same sign",
     scope="pairs",
     order=140,
     why="Fires when at least 2 of 3 errors have the same sign and a binomial test is significant. "

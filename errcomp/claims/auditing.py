@@ -80,7 +80,7 @@ def grouped(
     claims : sequence of Claim, optional
         Claims to check: the keys of their subsets are needed, and their metrics.
     clusters : sequence of str
-        Keys whose values are resampled whole.
+        Keys whose values are the sample.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def _names(pairs: AuditPairs | PairRows, also: Sequence[str]) -> dict[str, str]:
 
 
 def drawn_whole(pairs: AuditPairs, cluster: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the keys whose values the intervals of these pairs resample whole."""
+    """Return the keys whose values are the sample of the intervals of these pairs."""
     labels = {name: pairs.column(name) for name in cluster_keys(cluster, pairs.keys)}
     return dependence(labels, given=cluster is not None, counts=pairs.counts).names
 
@@ -224,8 +224,8 @@ class AuditRow(Document):
     caveats : tuple of Caveat
         What the metric hides, most important first.
     cluster : str
-        Keys whose values the intervals resample whole, with a comma between two that cross. Empty
-        where single pairs are resampled: no key divides this group into pairs with correlated
+        Keys whose values are the sample of the intervals, with a comma between two that cross.
+        Empty where single pairs are: no key divides this group into pairs with correlated
         errors.
     """
 

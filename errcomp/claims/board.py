@@ -159,7 +159,7 @@ class Board(Shown, Document):
 def board(*sources: str | PathLike[str], level: float = 0.95, seed: int = 0) -> Board:
     """Recompute the errors of all tools in files of pairs, and compare those of one source.
 
-    Definition: MAPE over the cases of a tool; intervals as in `errcomp.audit`, which resample whole
+    Definition: MAPE over the cases of a tool; intervals as in `errcomp.audit`, which count whole
     models and devices. Tools are compared on the cases that both predict. They differ if the
     interval of the mean difference of their APE excludes 0, or if one has the lower mean APE in
     more models (or devices, or cases where nothing groups them) than a sign test allows: a few very

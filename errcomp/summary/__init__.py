@@ -282,7 +282,7 @@ def summarize(
         method must apply to at least one of the metrics.
     cluster : str or sequence of str, optional
         The key whose values share part of their error, or two that cross: whole models or devices
-        are then resampled, not single pairs. By default ``model`` and ``device``, if the table has
+        are then the sample, not single pairs. By default ``model`` and ``device``, if the table has
         them; ``"none"`` takes all pairs as independent.
     resamples, seed : int
         Of a bootstrap, if ``method`` names one. Every group uses the same seed.

@@ -43,13 +43,15 @@ def messy(n: int = 60, seed: int = 3) -> Pairs:
 @pytest.mark.parametrize("look", [check, check_table])
 def test_pairs_in_an_engine_are_refused_with_the_remedy(look: Any) -> None:
     rows = PairRows(pl.LazyFrame({"predicted": [1.0], "measured": [1.0]}))
-    with pytest.raises(InputError, match=r"these stay in Polars\. Give the path of the table"):
+    with pytest.raises(
+        InputError, match=r"these pairs stay in Polars\. Give the path of the table"
+    ):
         look(rows)
 
 
 def test_sums_that_lack_some_are_refused() -> None:
     rows = PairRows(pl.LazyFrame({"predicted": [1.0], "measured": [1.0]}))
-    with pytest.raises(InputError, match="sums that do not suffice for the checks"):
+    with pytest.raises(InputError, match="only sums over these pairs are stored"):
         check(rows.grouped())
 
 

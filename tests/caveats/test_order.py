@@ -31,8 +31,8 @@ def test_large_errors_with_the_right_order() -> None:
     caveat = found["order-holds"]
     assert "order-fails" not in found
     assert caveat.message == (
-        "The MAPE is 20.00 %, but of two devices the faster one is predicted correctly in 100 % of "
-        "24 comparisons."
+        "The MAPE is 20.00 %, but the predictions name the faster of two devices in 100 % of 24 "
+        "comparisons."
     )
     assert caveat.evidence["comparisons"] == 24
     assert caveat.evidence["low"] is None
@@ -46,7 +46,7 @@ def test_small_errors_with_the_wrong_order() -> None:
     assert caveat.evidence["share_right"] == 0
     # Wilson of 0 in 5, with the t quantile of 4 degrees of freedom: 2.776² / (5 + 2.776²).
     assert caveat.evidence["high"] == pytest.approx(0.6065, abs=1e-3)
-    assert "correctly only in 0 % [0, " in caveat.message
+    assert "two devices in only 0 % [0, " in caveat.message
 
 
 @pytest.mark.parametrize(

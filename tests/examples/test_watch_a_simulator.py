@@ -112,7 +112,7 @@ def test_a_simulator_that_got_worse_fails_and_says_why(run: Run, here: Path) -> 
     (audit, audit_summary), (check, check_summary) = execute(run, here)
     assert (audit.code, check.code) == (1, 1)
     assert "**2 of 3 claims are overstated: the error is larger than claimed (" in audit_summary
-    assert "one-sided: most errors have one sign" in audit_summary
+    assert "one-sided: most errors have the same sign" in audit_summary
     assert "**Regression at 2.5: the error of 8 of 8 series grew.**" in check_summary
     assert "The prediction changed: check what changed in the predictor." in check_summary
     assert len(failures("audit.xml")) == 2

@@ -385,6 +385,6 @@ def _check_units(group: str, case: Figures) -> None:
     if len({one.unit for one in timed}) > 1:
         where = " ".join(name for name in (group, case.name) if name)
         raise InputError(
-            f"{where + ': ' if where else ''}times of one case have different units: "
-            f"{', '.join(map(str, timed))}. Write all in one unit."
+            f"{where + ': ' if where else ''}times of the same part and group have different "
+            f"units: {', '.join(map(str, timed))}. Write all in one unit."
         )

@@ -229,7 +229,14 @@ def _kernel_first(source: Source, cell: PrintedCell) -> Cell:
     note = f"{_FROM_PRINTED} The upper range is one of end-to-end errors."
     figures = [parse_printed(f"{end.strip('%')}%") for end in cell.printed.split("–")]
     holds = all(figure.contains(end) for figure, end in zip(figures, value, strict=True))
-    return said(cell, holds, value, "fraction", "both kernel ranges of the text together", note)
+    return said(
+        cell,
+        holds,
+        value,
+        "fraction",
+        "from the lower to the upper end of the two kernel ranges in the text",
+        note,
+    )
 
 
 def _growth(source: Source, cell: PrintedCell) -> Cell:
@@ -257,10 +264,15 @@ def _scaling(source: Source, cell: PrintedCell) -> Cell:
     scaled = source.number("table7_astrasim", "communication scaling 4 to 8 GPUs", "ratio")
     ring = source.number("table7_astrasim", "ring formula 2(N-1)/N, 4 to 8", "ratio")
     return said(
-        cell, math.isclose(scaled, ring, rel_tol=0.05), scaled / ring, "ratio",
-        f"printed growth ({scaled:g}) over that of the ring formula ({ring:g})",
-        "The same section says both that it scales as expected and that it exceeds the formula.",
-    )  # fmt: skip
+        cell,
+        math.isclose(scaled, ring, rel_tol=0.05),
+        scaled / ring,
+        "ratio",
+        f"printed growth of the communication ({scaled:g}), divided by the growth by the ring "
+        f"formula ({ring:g})",
+        "The same section says both that the communication scales as expected and that it exceeds "
+        "the formula.",
+    )
 
 
 def _overheads(source: Source) -> dict[int, float]:

@@ -226,7 +226,7 @@ def group_extremes(pairs: Pairs, extreme: Callable[..., float]) -> list[Candidat
     name = f"{word} mean APE of a group by device and mode ({len(groups)} groups)"
     return [
         Candidate(
-            f"{name}; only single-device unfused configurations in groups that have any",
+            f"{name}; a group that has single-device unfused configurations counts only those",
             first,
             True,
         ),

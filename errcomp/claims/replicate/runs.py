@@ -198,10 +198,10 @@ def same_load(source: Source) -> str:
     sarathi = source.need("VIDUR", "sarathi", "E2E latency")
     same = source.need("VIDUR", first, "requests as long as those of sarathi", "count")
     return (
-        f"The two runs differ in load: Sarathi served only the first {shared:g} requests of vLLM's "
-        f"run, which have fewer tokens than the average request ({same:g} of them have as many "
-        f"tokens in both runs). On those {shared:g} requests, Sarathi's mean latency is "
-        f"{100 * (1 - sarathi / vllm):.1f} % lower than vLLM's."
+        f"The two runs differ in load: Sarathi served only the first {shared:g} requests of "
+        f"vLLM's run, and these have fewer tokens than the average request ({same:g} of the "
+        f"{shared:g} have the same number of tokens in both runs). On those {shared:g} requests, "
+        f"Sarathi's mean latency is {100 * (1 - sarathi / vllm):.1f} % lower than vLLM's."
     )
 
 
@@ -286,7 +286,10 @@ def _consistent(source: Source, cell: PrintedCell) -> list[Candidate]:
             Candidate("energy of DRAM alone, divided by the energy of the MACs", dram / mac),
         ]
     return [
-        Candidate(f"ideal cycles, {other}, clock {name}", _latency(source, cell, cycles, clock))
+        Candidate(
+            f"from the ideal cycles, the {other}, and a clock of {name}",
+            _latency(source, cell, cycles, clock),
+        )
         for name, clock in _CLOCKS.items()
         for other in ("utilisation as printed" if cell.row == "latency" else "latency as printed",)
     ]

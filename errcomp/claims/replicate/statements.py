@@ -51,7 +51,10 @@ def table1(source: Source) -> Iterator[Cell]:
         candidates = [Candidate("tools of this type and platform in Table 2", len(table), True)]
         if len(same) > len(table):
             more = ", ".join(tool["tool"] for tool in same if tool["listed"] != "Table 2")
-            rule = f"the same, with those that only the text names ({more})"
+            rule = (
+                "tools of this type and platform in Table 2, and those that only the text names "
+                f"({more})"
+            )
             candidates.append(Candidate(rule, len(same)))
         yield judge(cell, candidates, sums + names)
 
@@ -102,7 +105,7 @@ def _only(method: str, platform: str) -> Rule:
     def rule(source: Source, cell: PrintedCell) -> Cell:
         row = _grid(source)[method]
         others = sum(count for name, count in row.items() if name != platform)
-        text = f"{method} tools in Table 1 on other platforms than {platform}"
+        text = f"{method} tools in Table 1 for platforms other than {platform}"
         return said(cell, not others, float(others), "count", text)
 
     return rule
@@ -219,7 +222,10 @@ def _of_vidur(source: Source, cell: PrintedCell) -> Cell:
             Candidate(
                 "full or partial support in I1 to I3", sum(some.get(n, 0) for n in names), True
             ),
-            Candidate("full support alone", sum(full.get(n, 0) for n in names)),
+            Candidate(
+                "full support in I1 to I3, without partial support",
+                sum(full.get(n, 0) for n in names),
+            ),
         ],
     )
 

@@ -89,8 +89,8 @@ def audit_view(audit: Audit, pairs: Pairs | None = None) -> Report:
     notes = []
     if pairs is None and not audit.engine:
         notes.append(
-            "To plot single pairs, make the report from the table instead of this result: errcomp "
-            "report TABLE."
+            "To plot individual pairs, make the report from the table instead of this result: "
+            "errcomp report TABLE."
         )
     notes += unchecked(audit) + stayed(audit)
     notes += [f"Not used: {not_used(dropped)}." for dropped in audit.dropped]
@@ -343,13 +343,9 @@ def _signs(shown: Sequence[AuditRow]) -> list[Note]:
 
 
 def clusters_drawn(rows: Sequence[AuditRow]) -> str:
-    """Say which clusters the intervals resample; nothing if they resample single pairs."""
+    """Say which clusters are the sample of the intervals; nothing if single pairs are."""
     names = sorted({row.cluster.replace(",", " and ") for row in rows if interval_sign(row)})
-    return (
-        (f"Interval from resampling whole clusters ({'; '.join(names)}), not single pairs")
-        if names
-        else ""
-    )
+    return (f"Interval over whole clusters ({'; '.join(names)}), not single pairs") if names else ""
 
 
 def without_interval(rows: Sequence[AuditRow]) -> list[str]:
@@ -502,10 +498,17 @@ def _claim(verdict: Judged) -> str:
 def _of_groups(rows: Sequence[AuditRow], n: int) -> str:
     each = ", ".join(
         f"{name_of(row)} ({row.verdict.claim.shown if row.verdict.claim else ''} claimed, "
-        f"{row.figures['mape'].format()} recomputed, n={row.n:,})"
+        f"{_recomputed(row)} recomputed, n={row.n:,})"
         for row in rows
     )
     return f"— {len(rows)} of {n} group{'' if n == 1 else 's'} with a claim: {each}."
+
+
+def _recomputed(row: AuditRow) -> str:
+    """Write what the claim of a group is compared with, and its name if it is not an error."""
+    found, claim = row.verdict.recomputed or row.figures["mape"], row.verdict.claim
+    named = claim is not None and claim.kind != "error"
+    return f"{figure(found.figure).label} {found.format()}" if named else found.format()
 
 
 def _overall_advice(audit: Audit) -> list[Advice]:
@@ -519,8 +522,8 @@ def _advice(caveats: Sequence[Caveat], by_cluster: bool = False) -> list[Advice]
     remedies = {code: check.remedy for code, check in known.items()}
     if by_cluster:
         remedies["clustered"] = (
-            "Done here: the intervals marked ‡ resample whole clusters. Quote the number of "
-            "clusters beside the number of pairs."
+            "The intervals marked ‡ already count whole clusters. Quote the number of clusters "
+            "beside the number of pairs."
         )
     return [
         Advice(caveat_text(c.code, known[c.code].title), c.message, remedies[c.code])

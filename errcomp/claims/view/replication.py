@@ -143,8 +143,8 @@ def _by_chance(result: Replication) -> list[Note]:
     )
     if weak:
         text += (
-            f" {weak} of the {len(given)} had a chance above {format_fraction(_WEAK)} to match by "
-            f"coincidence, so those {weak} say little about the rule."
+            f" {weak} of the {len(given)} could match by coincidence with a chance above "
+            f"{format_fraction(_WEAK)}, so those {weak} say little about the rule."
         )
     return [Note(text)]
 

@@ -55,9 +55,9 @@ def _table(result: SearchResult) -> Table:
     published = ", ".join(f"{t} {f.text}".strip() for t, f in result.figures.items())
     notes = [
         result.conclusion,
-        "By chance: how many combinations of subset and rule, at least this simple, would match "
-        "random figures on average. The random figures are drawn as close to the values of the "
-        "whole table as the published figures are.",
+        "By chance: how many equally simple or simpler combinations of subset and rule would "
+        "match random figures, on average. The random figures are as close to the values of the "
+        "whole table as the published ones.",
         *_left_out(result),
     ]
     return Table(

@@ -92,8 +92,8 @@ def estimate(
         ``"order-statistics"``. If it does not apply, ``method`` of the result says why there is no
         interval.
     clusters : array_like, shape (n,), or list of two, optional
-        Labels; whole clusters are resampled instead of pairs. Two arrays may cross; if they are
-        nested, the coarser clusters count.
+        Labels; whole clusters are the sample instead of single pairs. Two arrays may cross; if
+        they are nested, the coarser clusters count.
     resamples : int
         Of the bootstrap methods.
     seed : int

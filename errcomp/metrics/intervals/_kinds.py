@@ -157,7 +157,7 @@ def undecided(figure: _smooth.Smooth, n: int, drawn: Dependence) -> str:
     if freedom < _smooth.FEWEST_FREEDOM:
         units = drawn.words or f"{n:,} pairs"
         return (
-            f"no interval: one of {units} determines the metric almost alone; measure more of the "
+            f"no interval: one of {units} determines the metric almost alone; measure more on the "
             "others"
         )
     return ""

@@ -43,7 +43,7 @@ class Dependence:
     Attributes
     ----------
     names : tuple of str
-        The keys whose values are resampled whole: none, one, or two that cross.
+        The keys whose values count as the sample: none, one, or two that cross.
     codes : tuple of ndarray of int, shape (pairs,)
         For each of them the number of each pair's cluster, from 0.
     copies : ndarray of int, shape (pairs,), or None

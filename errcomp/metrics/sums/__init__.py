@@ -66,13 +66,13 @@ def _sums_of(name: str, intervals: bool) -> list[Sum]:
     if name not in TERMS:
         if f"{name}_approx" in FIGURES:
             raise InputError(
-                f"{name} needs all pairs in memory, but these are in an engine. Use "
+                f"{name} needs all pairs in memory, but these pairs are in a query engine. Use "
                 f"{name}_approx, which is within 0.5 % of {name}, or collect the rows first."
             )
         able = [key for key in FIGURES if key in TERMS or FIGURES[key].kind in ("share", "maximum")]
         able += [key for key in FIGURES if key.endswith("_approx")]
         raise InputError(
-            f"{name} needs all pairs in memory, but these are in an engine. "
+            f"{name} needs all pairs in memory, but these pairs are in a query engine. "
             f"{offer('Metrics that an engine can compute', able, wanted=name)}. Or collect the "
             "rows first."
         )

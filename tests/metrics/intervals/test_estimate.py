@@ -278,7 +278,7 @@ class TestClusters:
         share = estimate("within_20", **data, clusters=label)
         assert (share.low, share.high) == pytest.approx((0, 1), abs=1e-3)
         assert estimate("mape", **data, clusters=label, method="log-t").method == (
-            "no interval: one of 5 clusters determines the metric almost alone; measure more of "
+            "no interval: one of 5 clusters determines the metric almost alone; measure more on "
             "the others"
         )
 
