@@ -191,7 +191,7 @@ def panel_of(history: History | HistoryRows | Any, *, cluster: str | None = None
         noise_df=noise.series_df[kept_series],
         frozen_at_first=used.predicted is None,
     )
-    alone = used.left_out("validated under one version only", versions_of[used.series] == 1)
+    alone = used.left_out("their series has only one version", versions_of[used.series] == 1)
     return PanelOf(
         panel=panel,
         noise=noise,

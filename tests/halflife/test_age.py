@@ -109,7 +109,7 @@ def test_bad_input():
     panel = panel_of([[0, 1], [0, 1]])
     with pytest.raises(InputError, match="workloads must be 2 names"):
         drift_by_age(panel, workloads=["a"])
-    with pytest.raises(InputError, match="first must be 2 positions"):
+    with pytest.raises(InputError, match="first must hold 2 positions"):
         drift_by_age(panel, first=[0.0, 0.0])
     with pytest.raises(InputError, match="either workloads= or first=, not both"):
         drift_by_age(panel, first=[0, 0], workloads=["a", "b"])

@@ -79,8 +79,8 @@ def test_the_sentence():
     head, text = sentence(event)
     assert head == "net has taken 3.0 % less time since 1.6:"
     assert text == (
-        "Conv (-8.3 %) takes off 5.0 points; Gelu (+20.0 %) adds 2.0 points; the rest: "
-        "0.0 points. The parts are 70 % of its time."
+        "Conv (-8.3 %) takes off 5.0 points; Gelu (+20.0 %) adds 2.0 points; time outside "
+        "the parts: 0.0 points. The parts take 70 % of the time of net."
     )
 
 
@@ -89,7 +89,7 @@ def test_changes_that_cancel_are_an_event_of_the_parts():
     assert event.p > 0.05
     assert math.isnan(event.explained)
     assert [round(100 * part.points) for part in event.parts] in ([-2, 2], [2, -2])
-    assert sentence(event)[0].startswith("net has taken about as long since 1.6 (")
+    assert sentence(event)[0].startswith("net has taken about as long since 1.6 as before (")
 
 
 def test_a_change_that_no_part_has_is_in_the_rest():
@@ -330,8 +330,8 @@ class TestWhatBelongsTogether:
             ({}, {"whole": "model"}, r"no level 'model' in the history\. Levels: .*--whole LEVEL"),
             ({"level": "gpu"}, {}, r"no level 'run or network or model'.*Levels: gpu"),
             ({}, {"whole": "operator", "part": "operator"}, r"whole and part are both 'operator'"),
-            ({}, {"version": "1.0"}, r"unknown version '1\.0', or the first one"),
-            ({}, {"version": "9"}, r"unknown version '9'"),
+            ({}, {"version": "1.0"}, r"version '1\.0' is unknown, or the first"),
+            ({}, {"version": "9"}, r"version '9' is unknown"),
             ({}, {"by": "nothing"}, r"nothing"),
         ],
     )
@@ -383,7 +383,7 @@ class TestWhatBelongsTogether:
         }
         columns["version"] = ["1.0", "1.1", "1.2", "1.3"]
         with pytest.raises(
-            InputError, match="no network has times both of itself and of its parts"
+            InputError, match="no network was timed under two versions both as a whole and by"
         ):
             blame(History(columns))
 

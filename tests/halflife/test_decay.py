@@ -195,7 +195,7 @@ def test_series_of_different_lengths_keep_their_order():
     line = 0.01 * np.arange(30) + noise(30)
     half_lives = decay_half_lives(panel_of([line[:5], line, noise(20), line[:24]]), threshold=0.1)
     assert [half_life.half_life is None for half_life in half_lives] == [True, False, True, False]
-    assert "5 versions; smooth decay needs at least 12" in half_lives[0].refused
+    assert "has 5 versions, and a fit needs at least 12" in half_lives[0].refused
     assert half_lives[0].details == {}
     (alone,) = decay_half_lives(panel_of([line]), threshold=0.1)
     assert half_lives[1].high == pytest.approx(alone.high)

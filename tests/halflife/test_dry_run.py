@@ -141,7 +141,7 @@ def test_delays_are_drawn_where_there_is_a_step():
     drawn = dry_run(history(step=0.3)).plot()
     [line] = drawn.lines
     assert line.get_ydata().tolist() == [0.0, 0.0, 100.0, 100.0, 100.0]
-    with pytest.raises(InputError, match="no step to find"):
+    with pytest.raises(InputError, match="the history has no step"):
         dry_run(history()).plot()
 
 
@@ -196,7 +196,7 @@ def test_the_command(run, tmp_path):
     for more in ((table,), ("--recalibrate",), ("--fail-on", "repeat"), ("--junit", "x.xml")):
         refused = run("halflife", "check", table, *more, "--dry-run")
         assert refused.code == 2
-        assert "--dry-run goes through the history alone" in refused.err
+        assert "--dry-run uses only the history" in refused.err
     missing = run("halflife", "check", table)
     assert missing.code == 2
     assert "add --dry-run" in missing.err

@@ -88,7 +88,7 @@ def test_series_of_one_version_are_left_out_and_counted():
     assert datadata.panel.names == ("a",)
     assert [(d.reason, d.n, d.rows) for d in datadata.dropped] == [
         ("the validation failed (status)", 1, (5,)),
-        ("validated under one version only", 2, (6, 7)),
+        ("their series has only one version", 2, (6, 7)),
     ]
     assert datadata.series.tolist() == [0]
     assert (

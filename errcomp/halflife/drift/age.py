@@ -197,8 +197,8 @@ def _first_versions(
     given = np.asarray(first)
     if given.shape != (s,) or given.dtype.kind not in "iu":
         raise InputError(
-            f"first must be {s:,} positions of versions (whole numbers), one per series, got "
-            f"{given.dtype} of shape {given.shape}."
+            f"first must hold {s:,} positions of versions (whole numbers), one for each series, "
+            f"got {given.dtype} of shape {given.shape}."
         )
     late = np.flatnonzero(given > earliest)
     if len(late):

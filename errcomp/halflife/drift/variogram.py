@@ -343,9 +343,9 @@ def _without_drift(
         None,
         None,
         None,
-        f"no drift exceeds the noise, but {fit.steps.releases} releases are too few to rule out "
-        f"rare large steps (up to {-np.log(tail):.1f}, of {_LARGEST_STEP:.0f} times the error at "
-        "calibration): the half-life may be below one release.",
+        f"drift is not above the noise, but {fit.steps.releases} releases are too few to rule out "
+        f"rare large steps (up to {-np.log(tail):.1f} steps, each {_LARGEST_STEP:.0f} times the "
+        "error at calibration): the half-life may be below one release.",
     )
 
 

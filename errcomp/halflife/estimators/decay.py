@@ -402,8 +402,7 @@ def _decay(
 
     if n < _FEWEST or not (time[:, -1] > time[:, 0]).all():
         why = (
-            f"not identifiable: there are {n} versions; smooth decay needs at least {_FEWEST} at "
-            "different times."
+            f"the history has {n} versions, and a fit needs at least {_FEWEST} at different times."
         )
         return [result(i, why) for i in range(s)]
     mse, smooth, beaten = _compare(time, y)

@@ -93,8 +93,8 @@ def by_survival(asked: Question, expiry: Expiry) -> Forecast | str:
         level=asked.level,
     )
     assumptions = [
-        "The model is within its promise when calibrated, and is similar to the models in the "
-        "history.",
+        "Assumed: the model is within its promise when calibrated, and is similar to the models "
+        "in the history.",
         "Future releases change errors as past releases did.",
         "Once its error exceeds the promise, a model never counts as valid again.",
     ]
@@ -116,7 +116,7 @@ def by_drift(asked: Question, fit: Fit) -> Forecast | str:
     if refused := too_few(fit):
         return refused
     if fit.law is None:
-        return f"no drift exceeds the noise in {fit.steps.releases} releases."
+        return f"drift is not above the noise in {fit.steps.releases} releases."
     if has_rare_steps(fit):
         return (
             "drift is dominated by a few large steps. A forecast from normally distributed drift "
@@ -136,8 +136,8 @@ def by_drift(asked: Question, fit: Fit) -> Forecast | str:
         high=np.where(beyond, np.nanmin(high) if not beyond.all() else 1.0, high),
         level=asked.level,
         assumptions=(
-            "Drift is normally distributed: it is the sum of many small changes, not of a few "
-            "steps.",
+            "Assumed: drift is normally distributed, as the sum of many small changes is, and not "
+            "that of a few steps.",
             "Drift continues: early and late releases change errors by equal amounts.",
             "A model whose error exceeded the promise but fell below it again counts as within the "
             "promise.",

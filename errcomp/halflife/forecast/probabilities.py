@@ -370,7 +370,7 @@ def date_after(today: date, months: float) -> date:
 
 #: Assumptions of a forecast by steps.
 STEPS_ASSUMED = (
-    "Steps occur independently and at a constant rate, with the observed sizes.",
+    "Assumed: steps occur independently and at a constant rate, with the observed sizes.",
     "Changes too small to be detected as steps are ignored.",
     "A model whose error exceeded the promise but fell below it again counts as within the "
     "promise.",
@@ -473,8 +473,8 @@ def forecast_drift(
         high=high,
         level=level,
         assumptions=(
-            "Drift is normally distributed: it is the sum of many small changes, not of a few "
-            "steps.",
+            "Assumed: drift is normally distributed, as the sum of many small changes is, and not "
+            "that of a few steps.",
             "Drift follows the fitted power law, also beyond the longest lag in the history.",
             "A model whose error exceeded the promise but fell below it again counts as within the "
             "promise.",

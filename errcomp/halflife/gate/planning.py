@@ -188,7 +188,7 @@ def plan_gate(
         short = "" if history is None else ": the history has too few validations to show it"
         raise InputError(
             f"the noise is unknown{short}. Give noise= (--noise), the standard deviation of one "
-            "run, e.g. 2 %, or a history with repeats or eight versions."
+            "run, e.g. 2 %, or a history with repeats or at least eight versions."
         )
     between = 0.0 if between is None else between
     series, looks = 1 if series is None else series, 30 if looks is None else looks
@@ -231,7 +231,7 @@ def _check(
         raise InputError(f"change must be a fraction above -1 and not 0, e.g. 0.05, got {change}.")
     if not (0 < noise < 1 and 0 <= between < 1):
         raise InputError(
-            "noise must be a fraction above 0 and below 1, and between= a fraction from 0, e.g. "
+            "noise must be above 0 and below 1, and between= must be at least 0 and below 1, e.g. "
             f"0.02, got noise={noise} and between={between}."
         )
     for name, value, least, most in (

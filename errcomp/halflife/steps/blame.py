@@ -274,11 +274,13 @@ def blame(
         table.per_series(key)
     if version is not None and version not in table.versions[1:]:
         raise InputError(
-            f"unknown version {version!r}, or the first one. Versions: "
-            f"{describe_names(table.versions, wanted=version)}."
+            f"version {version!r} is unknown, or the first, before which there is nothing to "
+            f"compare with. Versions: {describe_names(table.versions, wanted=version)}."
         )
     if len(np.unique(table.version)) == 1:
-        raise InputError("all validations were made under one version. Add those of another one.")
+        raise InputError(
+            "all validations were made under one version. Add validations of another version."
+        )
     levels = levels_in(table, whole, part)
     wholes, without = wholes_of(table, *levels, keys)
     times = times_of(table, levels[1])
@@ -286,8 +288,8 @@ def blame(
     runs = [run for one, labels in named if (run := run_of(one, times, labels))]
     if not runs:
         raise InputError(
-            f"no {levels[0]} has times both of itself and of its parts ({levels[1]}) under two "
-            "versions. Add validations of both under another version."
+            f"no {levels[0]} was timed under two versions both as a whole and by its parts "
+            f"({levels[1]}). Add validations of both under another version."
         )
     searched = steps_of_runs(runs, table.versions, alpha)
     at = None if version is None else table.versions.index(version)

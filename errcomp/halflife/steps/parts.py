@@ -62,8 +62,9 @@ def levels_in(history: History, whole: str | None, part: str | None) -> tuple[st
     prefix = f"{history.source}: " if history.source else ""
     if "level" not in history.keys:
         raise InputError(
-            f"{prefix}no column level, which says whether a row is of a whole (run, network) or of "
-            "a part of it (kernel, operator). Add it; --column level=COLUMN names another column."
+            f"{prefix}no column level, which says whether a row is of a whole (run, network) or "
+            "of a part of it (kernel, operator). Add it, or say which column it is: --column "
+            "level=COLUMN."
         )
     known = [str(name) for name in dict.fromkeys(history.per_series("level").tolist())]
     found = []
@@ -128,8 +129,8 @@ def wholes_of(
         raise InputError(
             f"{prefix}none of the {len(parts)} series of level {part!r} belongs to one of the "
             f"{len(wholes)} of level {whole!r}. Give both the same values in some columns (e.g. "
-            "model, input), or let the name of each part, in the column series, begin with the "
-            "name of its whole."
+            "model, input), or begin the name of each part, in column series, with the name of "
+            "its whole."
         )
     return found, without
 
@@ -234,7 +235,7 @@ def _count(history: History, parts: str) -> Floats:
         if not _given(value):
             raise InputError(
                 f"count of {name!r} is missing, or changes between versions. Give the total time "
-                "of each part in each version, without count."
+                "of each part in each version, and leave out column count."
             )
         try:
             counts[i] = float(value)

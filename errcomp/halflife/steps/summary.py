@@ -252,9 +252,9 @@ def _if_independent(p: float, alone: float, alpha: float) -> tuple[str, ...]:
     if alone > alpha or p <= alpha:
         return ()
     return (
-        "Not reported as a step: it is one if neighbouring values are independent (p = "
-        f"{alone:.2g}), but not if they are correlated (p = {p:.2g}), as a slow swing looks like "
-        "a step. More versions, or series of the same history, show which it is.",
+        "A possible step is not reported: it is significant if neighbouring values are "
+        f"independent (p = {alone:.2g}), but not if they are correlated (p = {p:.2g}), because a "
+        "slow swing looks the same. More versions, or more series, would decide.",
     )
 
 

@@ -73,17 +73,19 @@ def sentence(event: Event) -> tuple[str, str]:
     >>> head, text = sentence(event)
     >>> print(head)
     net has taken 3.0 % less time since 1.6:
-    >>> print(text.partition("; the rest")[0])
+    >>> print(text.partition("; time outside")[0])
     Conv (-8.3 %) takes off 5.0 points; Gelu (+20.0 %) adds 2.0 points
-    >>> print("The rest" + text.partition("; the rest")[2])
-    The rest: 0.0 points. The parts are 70 % of its time.
+    >>> print("Time outside" + text.partition("; time outside")[2])
+    Time outside the parts: 0.0 points. The parts take 70 % of the time of net.
     """
     percent = format_change(abs(event.change)).lstrip("+")
     if event.p <= _CLEAR or (math.isnan(event.p) and event.change):
         way = "less time" if event.change < 0 else "longer"
         head = f"{event.whole} has taken {percent} {way} since {event.version}:"
     else:
-        head = f"{event.whole} has taken about as long since {event.version} ({_signed(event)}):"
+        small = abs(event.change) < 0.0005
+        change = "change below 0.1 %" if small else format_change(event.change)
+        head = f"{event.whole} has taken about as long since {event.version} as before ({change}):"
     clear = [part for part in event.parts if part.p <= _CLEAR or math.isnan(part.p)][:_PARTS]
     said = [_told(part) for part in clear]
     others = [part for part in event.parts if part not in clear]
@@ -92,17 +94,13 @@ def sentence(event: Event) -> tuple[str, str]:
         total = sum(part.points for part in others)
         none = ", none significant" if unclear else ""
         said.append(f"{count(len(others), 'other part')}{none}: {_points(total)} points")
-    said.append(f"the rest: {_points(event.rest.points)} points")
+    said.append(f"time outside the parts: {_points(event.rest.points)} points")
     text = "; ".join(said) + "."
     if event.listed < _MOST:
-        text += f" The parts are {100 * event.listed:.0f} % of its time."
+        text += f" The parts take {100 * event.listed:.0f} % of the time of {event.whole}."
     if event.stack:
         text += f" Also changed at that version: {', '.join(event.stack)}."
     return head, text
-
-
-def _signed(event: Event) -> str:
-    return format_change(event.change)
 
 
 def _told(part: Part) -> str:
@@ -224,9 +222,9 @@ def _versions(found: Blame) -> Table:
     shown = sorted(rows, key=lambda row: -len(row.clear))[:_ROWS]
     shown.sort(key=lambda row: found.versions.index(row.version))
     notes: list[Note | str] = [
-        f"With an event: number of series of level {found.whole} that have, or have a part with, "
-        "a step at this version. Largest part: the part that contributes most to the change, its "
-        "mean change in points, and the number of series in which it clearly changed.",
+        f"With an event: number of series of level {found.whole} with a step at this version, in "
+        "the series or in one of its parts. Largest part: the part that contributes most to the "
+        "change, its mean change in points, and the number of series in which it clearly changed.",
     ]
     if len(rows) > len(shown):
         notes.append(f"{len(shown)} of {len(rows)} versions are shown; --json lists all.")
@@ -257,7 +255,9 @@ def contributions(found: Blame, ax: Axes | None = None) -> Axes:
     from errcomp.report.drawing.words import shorten
 
     if not found.events:
-        raise InputError("no step in any whole or part, so there is nothing to draw.")
+        raise InputError(
+            "neither the runs nor their parts have a step, so there is nothing to draw."
+        )
     event = found.events[0]
 
     def row(name: str, value: float, low: float, high: float, *, strong: bool) -> Row:

@@ -215,7 +215,9 @@ def delays(done: DryRun, ax: Axes | None = None) -> Axes:
     from matplotlib.ticker import MaxNLocator
 
     if not done.steps:
-        raise InputError("the history has no step to find, so there are no delays to draw.")
+        raise InputError(
+            "the history has no step, so there is no delay until one is found, and nothing to draw."
+        )
     taken = np.array([step.delay for step in done.steps])
     at = np.arange(1.0, max(int(taken.max()), _SOON) + 1)
     share = np.array([100 * np.mean((taken > 0) & (taken <= k)) for k in at])

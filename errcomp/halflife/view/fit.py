@@ -399,7 +399,7 @@ def _notes(half_lives: HalfLives) -> list[Note | str]:
         shown = ", ".join(groups[:3]) + (f" and {len(groups) - 3} more" if len(groups) > 3 else "")
         notes.append(item(f"{shown}: {text}" if several else text))
     notes += map(item, half_lives.notes)
-    notes += [item(f"{d.n:,} validations left out: {d.reason}") for d in half_lives.dropped]
+    notes += [item(f"{count(d.n, 'validation')} left out: {d.reason}") for d in half_lives.dropped]
     return notes
 
 

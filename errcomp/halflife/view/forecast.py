@@ -270,7 +270,7 @@ def _notes(forecast: HalfLifeForecast) -> list[Note | str]:
     )
     notes += map(item, _method_notes(forecast))
     notes += map(item, forecast.notes)
-    notes += [item(f"{d.n:,} validations left out: {d.reason}") for d in forecast.dropped]
+    notes += [item(f"{count(d.n, 'validation')} left out: {d.reason}") for d in forecast.dropped]
     return notes
 
 
@@ -297,7 +297,7 @@ def _method_notes(forecast: HalfLifeForecast) -> list[str]:
         for texts, whole in ((assumed, answered), (refused, len(answers))):
             for text, labels in texts.items():
                 if len(labels) < whole:
-                    lines.append(f"{method}, {_listed(labels)}: {text}")
+                    lines.append(f"{method} for {_listed(labels)}: {text}")
                 elif texts is refused:
                     lines.append(f"{method}: {text}")
     notes: dict[str, list[str]] = {}
