@@ -144,7 +144,10 @@ def compare(
         most = _limit(limit, known.unit)
         return comparing.predict(choices, unit=known.unit, limit=most, seed=seed, **told)
     if limit is not None:
-        raise InputError("a limit applies only to rows without a measurement: leave out --evaluate")
+        raise InputError(
+            "--evaluate uses measured rows, and a limit applies only to rows without a "
+            "measurement: leave out one of the two"
+        )
     return evaluating.evaluate(
         choices,
         seed=seed,
@@ -271,7 +274,7 @@ def _direction(
 ) -> tuple[bool, float | str | None]:
     """Return whether more is better, and the limit."""
     if at_most is not None and (higher or at_least is not None):
-        raise InputError("a value is limited on one side: give at_most, or at_least with higher")
+        raise InputError("only one limit is possible: give at_most, or at_least with higher=True")
     return higher or at_least is not None, at_least if at_most is None else at_most
 
 
@@ -343,7 +346,8 @@ def _together(pairs: Pairs, errors: Pairs, how: Mapping[str, Any]) -> Pairs:
     if pairs.unit and errors.unit and pairs.unit != errors.unit:
         raise InputError(
             f"mixed units: {pairs.source or 'the table'} is in {pairs.unit!r}, "
-            f"{errors.source or 'the pairs of errors'} in {errors.unit!r}. Convert one of them."
+            f"{errors.source or 'the table given as errors'} in {errors.unit!r}. Convert one of "
+            "them."
         )
     between = how["between"]
     named = (between,) if isinstance(between, str) else between

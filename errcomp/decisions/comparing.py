@@ -275,15 +275,15 @@ def predict(
         if limit is not None:
             raise InputError(
                 f"{source + ': ' if source else ''}a limit applies only to rows without a "
-                "measurement, and every row is measured. Leave the column measured empty in the "
-                "rows to choose from."
+                "measurement, and every row is measured. Leave column measured empty in the rows "
+                "to choose from."
             )
         chance, what = probabilities.left_out(choices, first, second, seed)
         if np.isnan(chance).any():
             raise InputError(
-                f"{source + ': ' if source else ''}every row is measured, under one condition "
-                "only: without the compared rows there is nothing to learn errors from. Add rows "
-                "without a measurement, or more conditions."
+                f"{source + ': ' if source else ''}every row is measured, under a single "
+                "condition: without the compared rows, none is left to learn errors from. Add "
+                "rows without a measurement, or more conditions."
             )
     else:
         model = probabilities.learned(choices, known, seed)
@@ -392,10 +392,10 @@ def _choices(
         absolute = bool(model.absolute[at].all())
         if asked.limit is not None and not absolute:
             raise InputError(
-                "how wrong predicted times are is unknown, so a limit cannot be checked. It needs "
-                f"measured rows under at least 4 conditions, or one measured alternative{where}. "
-                "Add pairs of the same predictor: --errors FILE (errors=...), or leave out the "
-                "limit."
+                "the error of the predictions is unknown, so a limit cannot be checked. The check "
+                "of a limit needs measured rows under at least 4 conditions, or one measured "
+                f"alternative{where}. Add pairs of the same predictor: --errors FILE "
+                "(errors=...), or leave out the limit."
             )
         rows = choices.rows.take(np.arange(at.start, at.stop))
         if np.isnan(rows.price).any():

@@ -120,7 +120,7 @@ def _prices(prices: Mapping[str, float] | Sequence[float], names: Sequence[str])
     if isinstance(prices, Mapping):
         if lacking := [name for name in names if name not in prices]:
             raise InputError(
-                f"no price of {describe_names(lacking)}. Give one for each alternative."
+                f"no price for {describe_names(lacking)}. Give one for each alternative."
             )
         prices = [prices[name] for name in names]
     values = np.asarray(prices, dtype=float)

@@ -113,10 +113,11 @@ def evaluate(
     compared = compared.take(compared.truly != 0)
     if len(compared.first) < _FEWEST:
         raise InputError(
-            f"{source + ': ' if source else ''}{len(compared.first)} comparisons of two measured "
-            f"alternatives under equal conditions ({', '.join(choices.within) or 'none'}); at "
-            f"least {_FEWEST} are needed to evaluate. Measure more of the predicted rows, or leave "
-            "out --evaluate to compare the predictions."
+            f"{source + ': ' if source else ''}only {len(compared.first)} comparisons of two "
+            "measured alternatives under equal conditions "
+            f"({', '.join(choices.within) or 'none'}); at least {_FEWEST} are needed to evaluate. "
+            "Measure more of the predicted rows, or leave out --evaluate to compare the "
+            "predictions."
         )
     chance, what = probabilities.left_out(choices, compared.first, compared.second, seed)
     known = np.isfinite(choices.rows.y)

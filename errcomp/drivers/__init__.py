@@ -243,7 +243,7 @@ def _merged_note(table: Table, matched: Matched) -> str:
     same = [" and ".join(group) for group in table.counted_as_one(sorted(names))]
     if not same:
         return ""
-    return f"counted as one device, because their predictions are equal: {'; '.join(same)}"
+    return f"these count as one device, because their predictions are equal: {'; '.join(same)}"
 
 
 def correct(contrasts: Sequence[Contrast]) -> tuple[Contrast, ...]:

@@ -302,8 +302,8 @@ def outcomes_of(pairs: Pairs) -> Outcomes:
     if bad.any():
         raise InputError(
             f"{prefix}predicted must be positive for a log-ratio, got {p[bad][0]} in "
-            f"{describe_rows(pairs.rows[bad].tolist())}. If these predictions failed, give them a "
-            "status instead of a number."
+            f"{describe_rows(pairs.rows[bad].tolist())}. If these predictions failed, leave them "
+            "empty and say so in a column status."
         )
     with np.errstate(over="ignore"):
         ape = np.abs(p - m) / m

@@ -32,9 +32,9 @@ CAUSES: Mapping[str, str] = {
     "noise": "repeats of one configuration differ",
     "hidden": "rows with equal keys and different values",
     "load": "the error changes with the load",
-    "kernels": "predicted against measured sum of kernels",
-    "composition": "from the sum of kernels to the total",
-    "factor": "one factor for all rows",
+    "kernels": "the predicted sum of kernels differs from the measured one",
+    "composition": "the sum of kernels differs from the total",
+    "factor": "all predictions are off by the same factor",
     "rest": "errors of the tool that no column explains",
 }
 #: Words in the name of a column that says how loaded a system was.
@@ -217,8 +217,8 @@ def of_one_tool(pairs: Any, tool: str | None, **reading: Any) -> Pairs:
     table = pairs_from(pairs, **reading)
     if not isinstance(table, InMemory):
         raise InputError(
-            "this needs all pairs in memory, but these are in an engine. Collect them first, or "
-            "take a sample."
+            "an error budget needs all pairs in memory, but these pairs are in a query engine. "
+            "Collect them first, or take a sample."
         )
     own = table.of_tool(tool)
     if len(own.tools) > 1:
@@ -244,9 +244,9 @@ def _runs_of(kernels: Kernels) -> Pairs:
     known &= totals.run_measured > 0
     if int(known.sum()) < _LEAST:
         raise InputError(
-            f"{kernels.prefix}an error budget of runs needs at least {_LEAST} runs with predicted "
-            f"and measured times of all kernels and run_measured, got {int(known.sum())} of "
-            f"{len(totals)}. Add what is missing."
+            f"{kernels.prefix}an error budget of runs needs at least {_LEAST} runs with "
+            "run_measured and with a predicted and a measured time of every kernel, got "
+            f"{int(known.sum())} of {len(totals)}. Add what is missing."
         )
     columns = {name: values[known] for name, values in totals.keys.items()}
     columns |= {
@@ -295,7 +295,9 @@ def _parts(
     if sums is None:
         holder = "rest"
         missing.append(
-            NotLookedFor("kernels", "no columns hold sums of kernels; name them with --kernels")
+            NotLookedFor(
+                "kernels", "no sums of kernels were found; name their columns with --kernels"
+            )
         )
     else:
         holder = "composition"
@@ -357,7 +359,7 @@ def _with_sums(own: Pairs, names: tuple[str, str] | None) -> tuple[Pairs, tuple[
         if names is None:
             return own, None  # nobody asked for these columns
         raise InputError(
-            f"{own.prefix}{describe_names(columns)} are numbers above 0 in only "
+            f"{own.prefix}{describe_names(columns)} must be above 0, but are so in only "
             f"{int(known.sum())} of {own.n} rows. Name other columns, or leave out rows with "
             "--where."
         )

@@ -245,9 +245,9 @@ def _pilot(pairs: Pairs, cluster: str | None) -> tuple[str, list[Floats]]:
     groups = [found[by[key] == code] for code in range(int(by[key].max()) + 1)]
     if len(groups) < _FEWEST_CLUSTERS:
         raise InputError(
-            f"a pilot needs at least {_FEWEST_CLUSTERS} clusters to show how much they differ, got "
-            f"{len(groups)} of {key}. Choose another key, or none if pairs are independent: "
-            "cluster (--cluster)."
+            f"a pilot needs at least {_FEWEST_CLUSTERS} clusters to show how much they differ, "
+            f"got {len(groups)} of {key}. Choose another key with --cluster (cluster=), or none "
+            "if pairs are independent."
         )
     return key, groups
 

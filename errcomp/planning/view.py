@@ -30,7 +30,7 @@ def claim_view(result: ClaimPlan) -> Report:
     ]
     basis = (
         f"the spread of the errors in {result.pilot_pairs:,} pairs of the pilot"
-        + (f", drawn as whole {result.cluster}s" if result.cluster else "")
+        + (f", drawn by whole {result.cluster}s" if result.cluster else "")
         if result.pilot_pairs
         else "independent pairs with gamma-distributed errors"
     )

@@ -85,7 +85,7 @@ def test_many_alternatives_list_comparisons_with_the_chosen_one() -> None:
         ({"a": [1.0, 2.0], "b": [np.nan, 1.0]}, {}, "got nan of 'b' in draw 0"),
         ({"a": ["x", "y"], "b": ["x", "y"]}, {}, "draws must be numbers"),
         (DRAWS, {"names": ["a", "b", "c"]}, "leave out names"),
-        (DRAWS, {"prices": {"tp2": 1.0}}, "no price of tp4, tp8"),
+        (DRAWS, {"prices": {"tp2": 1.0}}, "no price for tp4, tp8"),
         (DRAWS, {"prices": [1.0, 2.0]}, "prices must be 3 numbers"),
         (DRAWS, {"prices": [1.0, 2.0, 0.0]}, "a price must be positive, got 0.0 of 'tp8'"),
         (DRAWS, {"level": 0.4}, "level must be between"),

@@ -231,7 +231,9 @@ def test_devices_with_the_same_predictions_are_one_cluster_and_named():
     pairs.predicted, pairs.measured = np.array(predicted), np.array(measured)
     contrast = contrast_of(pairs, "variant: fusion vs base")
     assert contrast.clusters == 3
-    assert contrast.note == ("counted as one device, because their predictions are equal: A and B")
+    assert contrast.note == (
+        "these count as one device, because their predictions are equal: A and B"
+    )
 
 
 @pytest.mark.core

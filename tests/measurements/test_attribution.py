@@ -181,7 +181,7 @@ def test_a_load_of_many_values_is_put_into_classes() -> None:
         (
             {"a": [0.0] * 20, "b": [1.0] * 20},
             {"kernels": ("a", "b")},
-            "numbers above 0 in only 0 of 20",
+            "must be above 0, but are so in only 0 of 20",
         ),
         ({"tool": list("xy" * 10)}, {}, r"several tools: x, y\. Name one: --tool x"),
         (

@@ -70,7 +70,9 @@ def limit(text: str) -> Limit:
     if match is None or match[1] not in VALUES or match[3].count(".") > 1:
         raise InputError(f"{text!r} is not a condition. Conditions look like: {known}")
     if (match[2] == ">") != VALUES[match[1]][1]:
-        raise InputError(f"{text!r} fails when the result is good. Reverse the < or >: {known}")
+        raise InputError(
+            f"{text!r} fails when the result is good. Reverse the < or >. Conditions: {known}"
+        )
     return Limit(text.strip(), match[1], float(match[3]) / (100 if match[4] else 1))
 
 

@@ -35,7 +35,10 @@ def comparison_view(found: Comparison) -> Report:
     title = f"Comparisons of the {what}" + (f" by {found.tool}" if found.tool else "")
     called = int(found.called.sum())
     tone: Tone = "good" if called == len(found) else "doubt"
-    text = f"of {count(len(found), 'comparison')} at {100 * found.level:g} %."
+    text = (
+        f"of {count(len(found), 'comparison')} with a probability of at least "
+        f"{100 * found.level:g} %."
+    )
     draw = partial(probabilities, found)
     return Report(
         title=title,
@@ -67,9 +70,10 @@ def _answers(found: Comparison) -> list[Verdict]:
     limit = _limit(found)
     if not choice.chosen:
         best = max(found.alternatives, key=lambda row: row.p_within)
+        chance = forms.probability.write(best.p_within).text
         text = (
             f"meets the limit of {limit} with a probability of {100 * found.level:g} %. "
-            f"{best.name} is the most likely to meet it ({100 * best.p_within:.0f} %)."
+            f"The most likely to meet it is {best.name} ({chance})."
         )
         return [Verdict("No alternative", text, "bad")]
     among = f" (of those that meet the limit of {limit} with at least {100 * found.level:g} %)"
@@ -130,8 +134,8 @@ def _alternatives(found: Comparison, what: str) -> Table:
     if limit:
         share = f"{100 * found.level:g}"
         notes.append(
-            f"Limit: {_limit(found)}. Chosen from those that meet it with a probability of at "
-            f"least {share} %."
+            f"Limit: {_limit(found)}. The choice is among alternatives that meet it with a "
+            f"probability of at least {share} %."
         )
     return Table(f"Alternatives by {what}", columns, rows, notes)
 

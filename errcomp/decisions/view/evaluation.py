@@ -142,8 +142,8 @@ def _verdicts(found: Decisions, what: str) -> list[Verdict]:
         gap = _gap(found)
         fits = gap <= _CALIBRATED
         text = (
-            f"the stated probability and the share right differ by {100 * gap:.1f} points on "
-            "average, over five equal parts of the comparisons."
+            f"the stated probability and the share of right comparisons differ by {100 * gap:.1f} "
+            "points on average, over five groups of equally many comparisons."
         )
         head = "Calibrated" if fits else "Not calibrated"
         verdicts.append(Verdict(head, text, "good" if fits else "bad"))
@@ -166,8 +166,8 @@ def _needed(found: Decisions) -> str:
         return "No predicted difference is right 9 times in 10."
     high = "∞" if math.isinf(found.needed_high) else f"{100 * found.needed_high:.0f}"
     return (
-        f"A predicted difference must be {100 * found.needed:.0f} % "
-        f"[{100 * found.needed_low:.0f}, {high}] to be right 9 times in 10."
+        f"A predicted difference must be at least {100 * found.needed:.0f} % "
+        f"[{100 * found.needed_low:.0f}, {high}] for its order to be right 9 times in 10."
     )
 
 
@@ -208,7 +208,9 @@ def _summary(found: Decisions, title: str) -> Table:
     if found.ties:
         notes.append(f"{count(found.ties, 'comparison')} not counted: the measured times are equal")
     if found.repeated:
-        notes.append(f"{count(found.repeated, 'row')} repeat another; averaged")
+        notes.append(
+            f"{count(found.repeated, 'row')} repeat another row; their measurements are averaged"
+        )
     notes += [f"{count(d.n, 'row')} not used: {d.reason}" for d in found.dropped]
     return Table(title, columns, rows, notes)
 
@@ -243,8 +245,9 @@ def _calibration(found: Decisions) -> Table:
     notes = [
         "With errors "
         + "; ".join(
-            f"{row.errors}: {100 * row.called:.0f} % called; of those 95 % sure, "
-            f"{format_fraction(row.wrong_when_sure)} wrong; mean gap {100 * row.gap:.1f} points"
+            f"{row.errors}: {100 * row.called:.0f} % called; of comparisons 95 % sure, "
+            f"{format_fraction(row.wrong_when_sure)} wrong; stated and found probability differ "
+            f"by {100 * row.gap:.1f} points"
             for row in found.assumptions
         )
     ] if found.assumptions else []  # fmt: skip
@@ -275,8 +278,8 @@ def _ways(found: Decisions) -> Table:
         Column("n", lambda row: row.n, forms.count),
     ]
     note = (
-        f"Here: {found.tool or 'the predictions'} on the same comparisons and choices. At random: "
-        "the mean over the alternatives."
+        f"Here: the result of choosing by {found.tool or 'the predictions'}, on the same "
+        "comparisons and choices. At random: the mean over all alternatives."
     )
     return Table("Other ways to choose", columns, found.ways, [note])
 

@@ -34,7 +34,7 @@ def kinds_view(found: DecisionKinds) -> Report:
         "was faster. 9 in 10 from: smallest predicted difference that is right 9 times in 10.",
         "Regret: measured time of the chosen alternative over that of the best, minus 1.",
         *[f"{name}: times are divided by it." for name in per],
-        f"For one kind: errcomp compare … --evaluate --between {found.rows[0].between}",
+        f"Details of one kind: errcomp compare … --evaluate --between {found.rows[0].between}",
     ]
     draw = partial(shares, found)
     return Report(

@@ -158,22 +158,23 @@ def _notes(found: MeasurementCheck) -> list[str]:
     if floor.method == "repeats":
         notes.append(
             f"Floor: the MAPE of a perfect predictor, from {count(floor.groups, 'configuration')} "
-            f"with {floor.n:,} repeats, without copies."
+            f"with {floor.n:,} repeats; copies of rows are left out."
         )
         if floor.with_hidden > floor.mape:
             more = format_fraction(floor.with_hidden)
             notes.append(f"Floor including the rows that differ by more than noise: {more}.")
     elif floor.method == "neighbours":
         notes.append(
-            f"Floor: an upper bound from {floor.n:,} values between neighbours along "
-            f"{floor.along}, as no configuration was measured twice. It assumes that time is "
-            "smooth between them."
+            f"Floor: an upper bound, as no configuration was measured twice: {floor.n:,} values "
+            f"are compared with their neighbours along {floor.along}. It assumes that time is "
+            "smooth between neighbours."
         )
     if found.measure_next:
         notes += [f"Repeat next: {_keys_text(keys)}" for keys in found.measure_next]
     if found.left_out:
         notes.append(
-            "Not keys: " + ", ".join(f"{one.column} ({one.kind})" for one in found.left_out)
+            "Columns that are not keys: "
+            + ", ".join(f"{one.column} ({one.kind})" for one in found.left_out)
         )
     notes += [f"{count(one.n, 'row')} not used: {one.reason}" for one in found.dropped]
     return notes
@@ -197,8 +198,8 @@ def _explained(found: MeasurementCheck) -> list[Table]:
         Column("Ratio up to", largest, forms.significant(3)),
     ]
     notes = [
-        "Rows with equal keys differ by these columns, so add them to the keys. Explains: share "
-        "of the variance (of logarithms) within equal keys."
+        "Rows with equal keys differ in these columns, so add the columns to the keys. Explains: "
+        "share of the variance (of logarithms) within equal keys."
     ]
     times = {one.column for one in found.left_out if one.kind in ("time", "repeat")}
     if named := [row.column for row in found.explained if row.column in times]:
@@ -223,8 +224,8 @@ def _hidden(found: MeasurementCheck) -> list[Table]:
         Column("Rows", lambda row: _rows_text(row.rows)),
     ]
     notes = [
-        "Ratio: largest over smallest measurement. They differ by more than the noise of other "
-        "rows, and no column of the table says why.",
+        "Ratio: largest over smallest measurement. These rows differ by more than the noise of "
+        "other rows, and no column of the table says why.",
         *_settings(rows),
     ]
     title = "Equal keys, other values"
@@ -324,8 +325,8 @@ def _drift(found: MeasurementCheck) -> list[Table]:
         Column("p", lambda row: row.p, forms.p_value),
     ]
     notes = [
-        "Change: how repeats of the same configuration change from low to high values of the "
-        "column."
+        "Change: change of the measured time in repeats of the same configuration, from low to "
+        "high values of the column."
     ]
     if {row.column for row in found.drift} - {one.column for one in found.left_out}:
         notes.append(

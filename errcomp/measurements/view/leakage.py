@@ -98,8 +98,8 @@ def _unseen(found: Leakage) -> list[Table]:
         Column("Of seen values", lambda row: row.seen_mape, forms.estimate),
     ]
     note = (
-        "MAPE: the error of rows whose value of the key is not in the training table, as a split "
-        "by the key would report it."
+        "MAPE: the error of rows whose value of the key is not in the training table, like the "
+        "error after a split by this key."
     )
     return [Table("Values that the training table does not have", columns, found.unseen, [note])]
 
@@ -113,9 +113,10 @@ def _left_out(found: Leakage) -> list[Table]:
         Column("MAPE", lambda row: row.mape, forms.percent),
     ]
     notes = [
-        "MAPE of a straight line in logarithms that memorises the rows it is fitted to, on the "
-        "evaluated table alone. The further it is below the MAPE with whole values of a key left "
-        "out, the more optimistic a random split is."
+        "MAPE of a simple predictor (a straight line in logarithms, plus its error at the nearest "
+        "row of the fit), on the evaluated table alone. The further the MAPE with random rows "
+        "left out is below the MAPE with whole values of a key left out, the more optimistic a "
+        "random split is."
     ]
     rows = {one.what: one for one in found.left_out}
     worst = max(found.left_out, key=lambda one: one.mape)
