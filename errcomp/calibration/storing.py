@@ -92,7 +92,8 @@ def sound_numbers() -> Iterator[None]:
             yield
     except FloatingPointError as error:
         raise InputError(
-            f"the model has impossible numbers; its predictions give: {error}. Fit the model again."
+            f"the model holds impossible numbers: predicting with it fails ({error}). Fit the "
+            "model again."
         ) from error
 
 

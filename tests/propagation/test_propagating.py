@@ -416,7 +416,7 @@ def test_levels_outside_0_to_1(level):
     ("options", "message"),
     [
         ({"levels": []}, "levels is empty"),
-        ({"correlation": []}, "no assumption on the correlation"),
+        ({"correlation": []}, "no assumption about the correlation"),
         ({"correlation": ["repeats", "repeats"]}, "assumption 'repeats' is given twice"),
         ({"correlation": "alike"}, "assumption 'alike' is unknown"),
         ({"correlation": "estimated"}, "needs an error model fitted"),

@@ -259,7 +259,7 @@ def test_levels_outside_0_to_1(level) -> None:
     ("kernels", "options", "message"),
     [
         (table(), {"levels": []}, "levels is empty"),
-        (table(), {"correlation": []}, "no assumption on the correlation"),
+        (table(), {"correlation": []}, "no assumption about the correlation"),
         (table(), {"correlation": ["repeats", "repeats"]}, "assumption 'repeats' is given twice"),
         (table(), {"correlation": "alike"}, "assumption 'alike' is unknown"),
         (table(), {"correlation": ["matrix"]}, "needs a matrix"),

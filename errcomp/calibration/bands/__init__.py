@@ -336,9 +336,9 @@ def _check_groups(groups: int, levels: Sequence[float], method: Method) -> None:
         if short:
             needed = ", ".join(f"{groups_needed(level)} for {_percent(level)}" for level in short)
             raise InputError(
-                f"a guarantee for new groups needs at least this many groups: {needed}; got "
-                f'{groups}. Drop these levels, add groups, or use method="pooled", which has no '
-                "guarantee."
+                f"{groups} groups are too few for a guarantee for new groups, which needs at "
+                f'least: {needed}. Drop these levels, add groups, or use method="pooled", which '
+                "has no guarantee."
             )
     elif groups < POOLED_GROUPS:
         raise InputError(
@@ -417,15 +417,15 @@ def level_notes(infos: Sequence[LevelInfo]) -> list[str]:
         notes.append(
             f"bands of {names} are approximate for new groups: they are calibrated on the runs of "
             f"{pooled[0].groups} groups taken together. Guaranteed bands need at least this many "
-            f"groups: {needs}. Guaranteed bands whose coverage exceeds their level by at most 5 "
-            f"percentage points need: {sharp}"
+            f"groups: {needs}. For guaranteed bands that cover at most 5 percentage points more "
+            f"than their level, the fit needs this many: {sharp}"
         )
     beyond = [info for info in infos if info.beyond]
     if beyond:
         names = ", ".join(_percent(info.level) for info in beyond)
         notes.append(
-            f"bands of {names} are wider than any held-out run needed; an assumed tail determines "
-            f"their width, because {beyond[0].n} runs from {beyond[0].groups} groups carry only as "
-            f"much information as {beyond[0].effective:.1f} independent runs"
+            f"no held-out run needed bands as wide as those of {names}: an assumed tail "
+            f"determines their width, because {beyond[0].n} runs from {beyond[0].groups} groups "
+            f"carry only as much information as {beyond[0].effective:.1f} independent runs"
         )
     return notes

@@ -170,8 +170,8 @@ def adapt_model(model: CompositionModel, kernels: Kernels | Any, *, seed: int = 
     if not fine.any():
         causes = "; ".join(f"{why} ({n} runs)" for why, n in Counter(unused.values()).items())
         raise InputError(
-            f"{kernels.prefix}no run can be used to adapt the model: {causes}. Give it measured "
-            "runs that the model has not seen, with a column device."
+            f"{kernels.prefix}no run can be used to adapt the model: {causes}. Give measured runs "
+            "that the model has not seen, with a column device."
         )
     used, design = runs_at(used, fine), design.take(fine)
     plain = replace(model, adapted={})

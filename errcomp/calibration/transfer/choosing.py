@@ -177,8 +177,8 @@ def plan_runs(
     able = np.array([d != "" and d in set(wanted.device.tolist()) for d in rows.device.tolist()])
     if not able.any():
         raise InputError(
-            "no candidate is on the device of a target. Give both tables a column device: a run "
-            "shows something about other runs on its device only."
+            "no candidate run is on the device of a target run. Give both tables a column device: "
+            "a run informs only about other runs on its device."
         )
     before = found.relative_width
     learnt = cache(lambda device, n: learnt_for(model, device, model.estimators[-1], n, seed))

@@ -55,7 +55,7 @@ _LEGEND = (
     "with a 95 % interval. Width: width of the 90 % band divided by the prediction. CRPS: "
     "continuous ranked probability score (in time), divided by the sum of kernels; lower is "
     "better. Most confident 80 %: MAPE of the 80 % of runs with the narrowest bands; runs with "
-    "equally wide bands each count with their mean error."
+    "equally wide bands share the mean of their errors."
 )
 _GROUPS = {
     "leave-model-out": "model",
@@ -365,8 +365,8 @@ def _uncalibrated(rows: Sequence[EvaluationRow]) -> list[Note]:
         by_number.setdefault(row.uncalibrated, []).append(row.estimator)
     return [
         item(
-            f"Bands of {counted(n, 'run')} by {', '.join(names)} are not calibrated: fewer than 3 "
-            "groups were left for calibration."
+            f"{', '.join(names)}: the bands of {counted(n, 'run')} are not calibrated, because "
+            "fewer than 3 groups were left for calibration."
         )
         for n, names in by_number.items()
         if n

@@ -40,7 +40,7 @@ def plausibility_view(
             item(f"{name}: {meanings[name]} ({'firm evidence' if name in firm else 'a hint'}).")
             for name in used
         ),
-        *(item(f"{one.rule} was not checked: {one.reason}.") for one in result.not_checked),
+        *(item(f"rule {one.rule} was not checked: {one.reason}.") for one in result.not_checked),
     ]
     title = "Runs that may not be trusted"
     line = [f"{result.flagged:,} of {counted(result.runs, 'run')} flagged"]

@@ -421,7 +421,8 @@ def correlation(
         raise InputError(f"df must exceed 2 (otherwise there is no variance), got {df!r}")
     if name == "estimated" and not math.isinf(df):
         raise InputError(
-            f'the assumption "estimated" has its own tails, got df={df!r}. Leave df out.'
+            'the assumption "estimated" estimates the tails itself, so it takes no df; got '
+            f"df={df!r}. Leave df out."
         )
     if (matrix is None) == (name == "matrix"):
         raise InputError(
@@ -452,7 +453,7 @@ def correlations(wanted: str | Correlation | Sequence[str | Correlation]) -> lis
         if name in names[:i]:
             raise InputError(f"assumption {name!r} is given twice. Give it once.")
     if not known:
-        raise InputError("no assumption on the correlation. Give at least one.")
+        raise InputError("no assumption about the correlation is given. Give at least one.")
     return known
 
 

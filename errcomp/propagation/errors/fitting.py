@@ -158,8 +158,8 @@ def _fit(errors: Residuals, kind: Kind, by_size: bool) -> _Fit:
     where = locate(errors, kind)
     if kind != "absolute" and where.overall <= 0:
         raise InputError(
-            "all kernels of most devices (or runs) were measured as 0, but errors are relative to "
-            "measured times. Drop those devices, or use absolute errors."
+            "on most devices (or runs) all kernels were measured as 0, so errors relative to "
+            "measured times are not defined. Drop those devices, or use absolute errors."
         )
     if kind == "absolute":
         residual, weight = errors.y - where.of_row, errors.weight

@@ -187,8 +187,9 @@ class ChainError:
 
     def __float__(self) -> float:
         raise TypeError(
-            f"the error of a chain is not a single number: {self}. Use .error or .error_any, "
-            "and name the reference."
+            f"the error of a chain is not a single number: {self}. Use .error (the last "
+            "reference) or .error_any (the same for any correlation): both are pairs, at least "
+            "and at most."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -83,9 +83,9 @@ class Observed(Document):
                 raise InputError(f"{what} of observed errors must increase and start at 0 or above")
         if len(self.sizes) != len(self.below) or abs(self.below[-1] - 1) > _ROUNDING:
             raise InputError(
-                "each size of an observed error needs its share of devices with errors up to it, "
-                f"and the last share must be 1; got {len(self.sizes)} sizes, and "
-                f"{len(self.below)} shares that end with {self.below[-1]!r}"
+                "each error size needs the share of devices whose error is no larger, and the "
+                f"last share must be 1; got {len(self.sizes)} sizes, and {len(self.below)} shares "
+                f"that end with {self.below[-1]!r}"
             )
         if not math.isfinite(self.sizes[-1]):
             raise InputError(f"sizes of observed errors must be finite, got {self.sizes[-1]!r}")

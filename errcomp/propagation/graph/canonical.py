@@ -519,7 +519,7 @@ def _finite_values(function: Callable[[Floats], Floats], at: Floats, z: Floats) 
     values = np.asarray(function(at), dtype=np.float64)
     if values.shape != at.shape or bool(np.isnan(values).any()):
         raise InputError(
-            f"a function of a time must return a number for each of {len(at)} numbers between "
+            f"a function of time must return one number for each of {len(at)} times between "
             f"{at[0]:.6g} and {at[-1]:.6g}, got an array of shape {values.shape} with "
             f"{int(np.isnan(values).sum())} NaN."
         )

@@ -391,8 +391,8 @@ def _check_units(graph: Node, unit: str) -> None:
     for node in walk(graph):
         if isinstance(node, Collective) and unit in UNITS and node.unit != unit:
             raise InputError(
-                f"graph: a collective ({node.operation}) is in {node.unit}, but the terms are in "
-                f"{unit}. Use one unit."
+                f"graph: the time of collective {node.operation} is in {node.unit}, but the terms "
+                f"are in {unit}. Use one unit."
             )
 
 

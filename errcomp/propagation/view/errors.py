@@ -151,8 +151,8 @@ def _read(
     lines = [line for line in lines if line.steps]
     if not lines:
         raise NotDefinedError(
-            "there is no growth of the error to draw, because no level has a standard deviation "
-            "above 0. Bounds never have a standard deviation."
+            "the growth of the error cannot be drawn: no level has a standard deviation above 0. "
+            "Bounds never have a standard deviation."
         )
     return lines, left_out
 
@@ -165,7 +165,7 @@ def _is_outcome(step: object) -> TypeGuard[Outcome]:
 def _of_outcomes(outcomes: Sequence[object]) -> tuple[list[_Line], list[str]]:
     accepted = [outcome for outcome in outcomes if _is_outcome(outcome)]
     if len(accepted) < len(outcomes):
-        raise InputError("steps must be all outcomes or all levels, got both")
+        raise InputError("steps must be either outcomes or levels, got both")
     one_run = len({outcome.run for outcome in accepted}) == 1
     lines: list[_Line] = []
     left_out: list[str] = []

@@ -272,15 +272,15 @@ def test_what_a_factor_rests_on():
     assert 0 < info.correlation <= 1
     assert info.beyond
     assert found.factors_[3] == info.factor
-    assert "9 for 90 %, 19 for 95 %. Guaranteed" in found.notes[0]
-    assert "wider than any held-out run needed" in found.notes[1]
+    assert "9 for 90 %, 19 for 95 %. For guaranteed" in found.notes[0]
+    assert "no held-out run needed bands as wide" in found.notes[1]
     exact = fitted(20, 5).info_[3]
     assert (exact.correlation, exact.effective, exact.beyond) == (None, None, False)
 
 
 def test_too_few_groups_for_a_guarantee_names_the_smallest_number():
     with pytest.raises(
-        InputError, match="at least this many groups: 9 for 90 %, 19 for 95 %; got 8"
+        InputError, match="8 groups are too few .* needs at least: 9 for 90 %, 19 for 95 %"
     ):
         fitted(8, 6, method="group")
     assert fitted(19, 2, method="group").factors_.shape == (4,)

@@ -117,8 +117,14 @@ class TestLine:
     @pytest.mark.parametrize(
         ("parameters", "message"),
         [
-            ({"ridge": -1.0}, r"ridge \(the penalty, in runs\) must be"),
-            ({"ridge": float("nan")}, r"ridge \(the penalty, in runs\) must be"),
+            (
+                {"ridge": -1.0},
+                r"ridge \(the penalty, as a number of runs that have no effect\) must be",
+            ),
+            (
+                {"ridge": float("nan")},
+                r"ridge \(the penalty, as a number of runs that have no effect\) must be",
+            ),
             ({"degrees": 0.0}, r"degrees \(of freedom\) must be"),
             ({"degrees": float("inf")}, r"degrees \(of freedom\) must be"),
         ],

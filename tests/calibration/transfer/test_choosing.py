@@ -82,9 +82,9 @@ def test_the_document_and_the_page(model: CompositionModel, new: Kernels) -> Non
 def test_bad_input(model: CompositionModel, new: Kernels, runs_of: Any) -> None:
     with pytest.raises(InputError, match="k must be at least 1, got 0"):
         plan_runs(model, new, k=0)
-    with pytest.raises(InputError, match="no candidate is on the device of a target"):
+    with pytest.raises(InputError, match="no candidate run is on the device of a target run"):
         plan_runs(model, some(new, "H100/bert/1"), targets=some(new, "T4/bert/1"))
-    with pytest.raises(InputError, match="no candidate is on the device of a target"):
+    with pytest.raises(InputError, match="no candidate run is on the device of a target run"):
         plan_runs(model, runs_of(("",), ("bert",)))
     with pytest.raises(InputError, match="earlier version of errcomp"):
         plan_runs(replace(model, held_out=None), new)

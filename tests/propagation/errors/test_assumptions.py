@@ -151,7 +151,7 @@ def test_estimated_has_no_sense_for_errors_that_were_given():
         (("independent",), {"df": 2.0}, "df must exceed 2"),
         (("independent",), {"df": math.nan}, "df must exceed 2"),
         (("independent",), {"df": "4"}, "df must exceed 2"),
-        (("estimated",), {"df": 4.0}, "has its own tails, got df=4.0. Leave df out"),
+        (("estimated",), {"df": 4.0}, "so it takes no df; got df=4.0. Leave df out"),
         (("matrix",), {}, "needs a matrix"),
         (("classes",), {"matrix": np.eye(2)}, "a matrix was given with assumption 'classes'"),
         (("matrix",), {"matrix": np.ones((2, 3))}, "must be a square matrix"),
@@ -189,7 +189,7 @@ def test_names_and_assumptions_may_be_mixed():
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ([], "no assumption on the correlation"),
+        ([], "no assumption about the correlation"),
         (["classes", "classes"], "assumption 'classes' is given twice"),
         (["classes", correlation("classes", 0.1)], "assumption 'classes' is given twice"),
         ([3], "assumption 3 is unknown"),

@@ -253,7 +253,7 @@ WRONG = [
     (put("graph", "children", 0, "count", -1), r"graph.children\[0\].count: must be a whole"),
     (
         put("unit", "s"),
-        r"graph: a collective \(all-reduce\) is in ms, but the terms are in s. Use one",
+        r"graph: the time of collective all-reduce is in ms, but the terms are in s. Use one",
     ),
     (put("provenance", None), "provenance: must be an object, got None"),
     (drop("provenance", "tool"), "provenance: missing key 'tool'"),
@@ -544,7 +544,7 @@ UNSAID = [
     "the shares sum to 1.1, but must sum to at most 1",
     r"levels\[1\].name: two levels are named",
     "graph: no kernel or quantity is named 'x'",
-    r"graph: a collective \(all-reduce\) is in ms, but the terms are in s. Use one",
+    r"graph: the time of collective all-reduce is in ms, but the terms are in s. Use one",
     "provenance.created: must be an ISO 8601 date",
 ]
 

@@ -359,7 +359,10 @@ class RobustLinear(_Baseline):
 
     def _check(self, x: Floats) -> None:
         if not (np.isfinite(self.ridge) and self.ridge >= 0):
-            raise InputError(f"ridge (the penalty, in runs) must be 0 or more, got {self.ridge!r}.")
+            raise InputError(
+                "ridge (the penalty, as a number of runs that have no effect) must be 0 or more, "
+                f"got {self.ridge!r}."
+            )
         if not (np.isfinite(self.degrees) and self.degrees > 0):
             raise InputError(
                 f"degrees (of freedom) must be above 0, got {self.degrees!r}. 4 is usual."
