@@ -356,7 +356,8 @@ def _name(document: Any) -> str:
     if version > _VERSION or name not in (*CLASSES, *ROWS_ONLY):
         raise InputError(
             f"its key 'schema' is {schema!r}: a newer errcomp wrote it. This version reads "
-            f"errcomp.NAME/{_VERSION} with the names {', '.join(sorted((*CLASSES, *ROWS_ONLY)))}. "
-            "Upgrade errcomp, or write the document again with this version."
+            f"errcomp.NAME/{_VERSION} where NAME is one of "
+            f"{', '.join(sorted((*CLASSES, *ROWS_ONLY)))}. Upgrade errcomp, or write the document "
+            "again with this version."
         )
     return name

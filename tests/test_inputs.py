@@ -111,7 +111,9 @@ def test_columns_of_a_table_of_errcomp_are_known(table: Path) -> None:
             with pytest.raises(InputError, match=f"are known. Leave out {next(iter(given))}, or"):
                 pairs_from(known, **given)
     assert pairs_from(pairs) is pairs
-    with pytest.raises(InputError, match="in memory, but these stay in Polars. Give the path"):
+    with pytest.raises(
+        InputError, match="in memory, but these pairs stay in Polars. Give the path"
+    ):
         pairs_in_memory(rows)
 
 

@@ -116,7 +116,7 @@ def add_interval_arguments(parser: argparse.ArgumentParser) -> None:
         "--cluster",
         metavar="KEYS",
         help="one or two keys that group pairs with correlated errors, e.g. model,device: "
-        "whole models and devices are then resampled (default: model and device if the table has "
+        "intervals then count whole models and devices (default: model and device if the table has "
         "them; `none` treats every pair as independent)",
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
@@ -241,7 +241,9 @@ def error_share(text: str) -> float:
     found = fraction(text)
     if found >= 1 and "%" not in text:
         percent = f"{text.strip()}%"
-        raise argparse.ArgumentTypeError(f"{text!r} is {100 * found:g} %: write {percent!r}")
+        raise argparse.ArgumentTypeError(
+            f"{text!r} means {100 * found:g} %. Did you mean {percent!r}?"
+        )
     return found
 
 

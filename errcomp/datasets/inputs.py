@@ -80,7 +80,7 @@ def pairs_from(
         if given:
             raise InputError(
                 f"the columns of {type(table).__name__} are known. Leave out {', '.join(given)}, "
-                "or pass the dataframe or the path itself."
+                "or pass a dataframe or a path instead."
             )
         return pairs_of(table)
     if stays(table):

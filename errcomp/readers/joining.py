@@ -208,9 +208,9 @@ def join(
     smaller = min(result.n_predicted, result.n_measured)
     if len(rows) < least * smaller:
         raise InputError(
-            f"only {len(rows):,} of {smaller:,} rows find a match, less than the required "
-            f"{least:.0%}: {'; '.join(result.lines())}. Check the keys and their spelling, or "
-            "require less (--least)."
+            f"only {len(rows):,} of {smaller:,} rows match, fewer than the required {least:.0%}: "
+            f"{'; '.join(result.lines())}. Check the keys and their spelling, or require less "
+            "(--least)."
         )
     return result
 

@@ -113,8 +113,9 @@ def as_one_frame(files: Sequence[Path], read: Callable[[Path], pl.DataFrame]) ->
     for file, frame in zip(files, frames, strict=True):
         if odd := set(frame.columns) ^ set(first.columns):
             raise InputError(
-                f"{files[0]} and {file} have different columns: {describe_names(sorted(odd))} "
-                "only in one of them. Name one file, or a pattern of files with the same columns."
+                f"{files[0]} and {file} have different columns: only one of them has "
+                f"{describe_names(sorted(odd))}. Name one file, or a pattern of files with the "
+                "same columns."
             )
     if len(files) > 1 and FILE not in first.columns:
         frames = [

@@ -465,8 +465,8 @@ def caveat_text(code: str, title: str) -> str:
 
     Examples
     --------
-    >>> caveat_text("one-sided", "Most errors have one sign")
-    'one-sided: most errors have one sign'
+    >>> caveat_text("one-sided", "Most errors have the same sign")
+    'one-sided: most errors have the same sign'
     """
     return f"{code}: {title[:1].lower()}{title[1:]}"
 

@@ -473,8 +473,8 @@ _CONCEPTS = (
     ),
     Term(
         "P faster",
-        "Probability that the first of two alternatives is the faster, given their predictions and "
-        "the errors of the predictor elsewhere.",
+        "Probability that the first of two alternatives is the faster, given their predictions "
+        "and the errors of the predictor on other rows.",
         CHOICES,
         f"{DECISIONS}#probabilities",
         r"\bp faster\b",
@@ -497,7 +497,7 @@ _CONCEPTS = (
     Term(
         "Called",
         "A comparison in which one alternative is better with a probability of at least the "
-        "level, by default 90 %; the others are too close to call.",
+        "level, by default 90 %; all other comparisons are too close to call.",
         CHOICES,
         f"{DECISIONS}#probabilities",
         r"\bcalled:|\btoo close to call\b",
@@ -525,7 +525,7 @@ _CONCEPTS = (
     ),
     Term(
         "Possibly still valid",
-        "Series whose error has at no release exceeded its limit by more than noise explains.",
+        "Series whose error never exceeded its limit by more than noise explains, at any release.",
         TIME,
         HALF_LIFE,
     ),
@@ -560,7 +560,7 @@ _CONCEPTS = (
     Term(
         "Look",
         "One check of a new version against a history (`errcomp halflife check`); the false alarm "
-        "rate holds for the first 1,000 looks together.",
+        "rate is the probability of any false alarm in the first 1,000 looks.",
         TIME,
         HALF_LIFE,
         r"\blook \d|\blooks\b",

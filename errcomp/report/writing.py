@@ -64,7 +64,7 @@ def write_result(path: Path, document: Mapping[str, Any], report: Report) -> Non
         write(path, document, report.tables_for("text"))
     elif report.draw is None:
         raise InputError(
-            f"{path}: this result ({report.title}) has no picture. Use one of: "
+            f"{path}: this result ({report.title}) cannot be drawn. Use one of: "
             f"{', '.join((PAGE, *SUFFIXES))}"
         )
     else:

@@ -57,8 +57,8 @@ def pairs_in_memory(data: Any) -> Pairs:
         data = data.pairs
     if isinstance(data, Backend) and data.engine:
         raise InputError(
-            f"this needs every pair in memory, but these stay in {data.engine}. Give the path of "
-            "the table instead of scan(path), or a dataframe."
+            f"this analysis needs every pair in memory, but these pairs stay in {data.engine}. "
+            "Give the path of the table instead of scan(path), or a dataframe."
         )
     return data if isinstance(data, Pairs) else Pairs(data)
 

@@ -158,7 +158,9 @@ def rename(
     for old, uses in Counter(olds.values()).most_common(1):
         if uses > 1:
             both = " and ".join(new for new in olds if olds[new] == old)
-            raise InputError(f"{where}{both} are both {old!r}. Name a different column for each.")
+            raise InputError(
+                f"{where}{both} both name the column {old!r}. Name a different column for each."
+            )
     news = {old: new for new, old in olds.items()}
     # A column that a renamed one collides with was not asked for: leave it out.
     names = [name for name in there if name in news or name not in olds]
@@ -398,7 +400,10 @@ def _to_float(value: Any, *, text: bool) -> float:
 def as_float(name: str, values: ArrayLike) -> NDArray[np.float64]:
     """Return numbers as float64, and refuse other types that NumPy would convert."""
     if np.ma.is_masked(values):
-        raise InputError(f"{name} has masked values: remove these rows or give them a status")
+        raise InputError(
+            f"{name} has masked values: remove these rows, or leave the values empty and give the "
+            "reason in a column status"
+        )
     try:
         raw = np.asarray(values)
     except ValueError as error:

@@ -211,7 +211,7 @@ def test_unsigned_errors_are_refused() -> None:
             '{"experiments": {"a": {"simulators": {"x": {"e2e_p90_mpe": "1"}}}}}',
             "a: e2e_p90_mpe must be a number, got '?1",
         ),
-        ("blis-experiments", "a\n1\n", "no column that errcomp reads times from"),
+        ("blis-experiments", "a\n1\n", "no column of times was found"),
         ("blis-run", "a\n=== Simulation Metrics ===\n\nb\n", "no metrics below the title"),
         ("blis-run", "=== Simulation Metrics ===\n{\n", "line 2: the metrics are cut off"),
         ("blis-run", "=== Simulation Metrics ===\n{\n,\n}\n", "line 2: .*not valid JSON"),

@@ -174,7 +174,7 @@ def test_files_without_times_are_named() -> None:
         (
             "frontier-profile",
             "a,b\n1,2\n",
-            r"no column that errcomp reads times from\. Columns found: a, b\.",
+            r"no column of times was found\. Columns found: a, b\.",
         ),
         ("frontier-trace", "[]", "traceEvents must be a list"),
         ("frontier-batches", "a\n1\n", "missing columns 'Batch Id', 'batch_execution_time'"),

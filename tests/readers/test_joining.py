@@ -59,7 +59,7 @@ def test_ambiguous_keys_are_left_out_and_counted() -> None:
         {"k": ["a", "b", "c", "c"], "measured": [1, 2, 3, 4]},
     )
     with pytest.raises(
-        InputError, match="only 1 of 3 rows find a match, less than the required 90%:.*b, c"
+        InputError, match="only 1 of 3 rows match, fewer than the required 90%:.*b, c"
     ):
         join(**sides, on=["k"])
     found = join(**sides, on=["k"], least=0.3)

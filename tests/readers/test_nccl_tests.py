@@ -101,7 +101,7 @@ def test_time_stamps_and_the_time_of_the_cpu() -> None:
         ("in-place", 11.0, 0),
         ("in-place", 11.25, 0),
     ]
-    assert "The log does not name the collective of 9 rows." in found.notes
+    assert "For 9 rows, the log does not name the collective." in found.notes
 
 
 OLD = "# size count type redop time algbw busbw error time algbw busbw error\n"

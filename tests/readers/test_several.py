@@ -64,7 +64,7 @@ def test_columns_may_hold_numbers_in_one_file_and_text_in_another(tmp_path: Path
         ("c.csv", "device,predicted,measured\nA,x,1\n", "c.csv: predicted must be a number, got 'x'"
          " in line 2"),
         ("c.csv", "gpu,predicted,measured\nA,1,1\n",
-         "a.csv and .*c.csv have different columns: device, gpu only in one"),
+         "a.csv and .*c.csv have different columns: only one of them has device, gpu"),
         ("c.csv", "device,predicted,measured\nA,11\n", "c.csv: line 2: 2 fields"),
     ],
 )  # fmt: skip

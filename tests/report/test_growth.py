@@ -129,10 +129,10 @@ def test_refuses_what_are_no_levels(steps, message):
 def test_refuses_outcomes_it_cannot_draw(outcome, bounds):
     with pytest.raises(InputError, match="the outcome of 'estimated' is given twice"):
         growth([outcome(), outcome()])
-    with pytest.raises(InputError, match="all outcomes or all levels, got both"):
+    with pytest.raises(InputError, match="either outcomes or levels, got both"):
         growth([outcome(), ("kernel", 0.1, None, None)])
     for nothing in ([], {}, {"a": []}, [bounds(1.0, 2.0)], [outcome(relative_sd=0.0)]):
-        with pytest.raises(NotDefinedError, match="there is no growth of the error to draw"):
+        with pytest.raises(NotDefinedError, match="the growth of the error cannot be drawn"):
             growth(nothing)
 
 

@@ -125,7 +125,7 @@ def test_a_result_without_a_picture(tmp_path: Path) -> None:
     from errcomp.report.model import Report
 
     with pytest.raises(
-        InputError, match=r"x.svg: this result \(Datasets\) has no picture. Use one of: .html"
+        InputError, match=r"x.svg: this result \(Datasets\) cannot be drawn. Use one of: .html"
     ):
         writing.write_result(tmp_path / "x.svg", {}, Report("Datasets"))
 

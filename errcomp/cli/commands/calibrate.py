@@ -130,8 +130,8 @@ def build(parser: Parser) -> None:
     add_figure_argument(
         judge,
         "draw the plot NAME for the first split and write it to FILE (png, svg or pdf); may be "
-        "repeated. NAME is predicted, residuals, coverage, or abstention (error of the most "
-        "confident runs, by the share that is kept)",
+        "repeated. NAME is predicted, residuals, coverage, or abstention (error of the runs with "
+        "the narrowest bands, by the share of runs kept)",
     )
     judge.set_defaults(run=_evaluate)
 
@@ -153,9 +153,9 @@ def build(parser: Parser) -> None:
         "adapt",
         help="move a fitted model by a few measured runs of a device",
         description="Adapt a fitted model to devices, using a few measured runs of each. The more "
-        "alike the errors of runs on one device are, on devices held out from the "
-        "fit, the further the predictions move. The bands become as wide as they had "
-        "to be on those devices.",
+        "alike the errors of runs on the same device are (learned from held-out "
+        "devices), the further the predictions move. The bands become as wide as they "
+        "had to be on the held-out devices.",
     )
     adapt.add_argument("model", type=Path, metavar="MODEL", help="the model file")
     adapt.add_argument(

@@ -41,10 +41,10 @@ EXAMPLES = {
 def build(parser: Parser) -> None:
     """Add ``compare``."""
     parser.description = (
-        "Compare alternatives (--between) that were predicted under equal conditions: the "
-        "probability that one is faster, the best of all, and which measurement would help most. "
+        "Compare alternatives (--between) that were predicted under equal conditions. Report the "
+        "probability that one is faster, which is best, and which measurement would help most. "
         "Rows without a measurement are the choices to make; measured rows show how wrong the "
-        "predictor is. --evaluate checks choices that follow the predictions against the "
+        "predictor is. --evaluate makes the choices from the predictions and checks them with the "
         "measurements."
     )
     add_table_arguments(parser)
@@ -76,13 +76,13 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--at-most",
         metavar="VALUE",
-        help="limit, e.g. '200 ms': choose from the alternatives that meet it with at least the "
-        "probability --level",
+        help="limit, e.g. '200 ms': choose only among alternatives that meet it with a "
+        "probability of at least --level",
     )
     parser.add_argument(
         "--at-least",
         metavar="VALUE",
-        help="the same for a value of which more is better, such as a throughput",
+        help="limit of a value that should be high, such as a throughput (instead of --at-most)",
     )
     parser.add_argument(
         "--higher", action="store_true", help="more is better (with --at-least: always)"
@@ -90,7 +90,8 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--evaluate",
         action="store_true",
-        help="evaluate the choices against the measurements: share right, regret, calibration",
+        help="evaluate the choices against the measurements: share of correct choices, regret, "
+        "calibration",
     )
     parser.add_argument(
         "--kernels",
@@ -127,9 +128,9 @@ def build(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="CONDITION",
-        help="exit with 1 if the evaluated choices meet this: 'regret>5%%' (mean), "
-        "'regret-max>50%%', 'wrong>5%%' (among comparisons that are at least 95 %% sure), "
-        "'right<90%%'; may be repeated",
+        help="with --evaluate, exit with 1 if this is true: 'regret>5%%' (mean regret), "
+        "'regret-max>50%%' (largest), 'wrong>5%%' (among comparisons that are at least 95 %% "
+        "sure), 'right<90%%'; may be repeated",
     )
     add_output_arguments(parser)
     parser.set_defaults(run=run)

@@ -62,7 +62,9 @@ def build(parser: Parser) -> None:
         "`source <(errcomp completion bash)` into ~/.bashrc. For zsh, save it as _errcomp "
         "in a folder of $fpath. For fish, save it as ~/.config/fish/completions/errcomp.fish."
     )
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="the shell to complete in")
+    parser.add_argument(
+        "shell", choices=("bash", "zsh", "fish"), help="shell to write the script for"
+    )
     parser.set_defaults(run=_run)
 
 

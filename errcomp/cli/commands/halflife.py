@@ -102,17 +102,17 @@ def build(parser: Parser) -> None:
         "check",
         help="compare a new version with the history: exit 1 if errors grew beyond noise",
         description="Compare the validations of a new version with the history. The chance of "
-        "even one false alarm, over all series and the first 1,000 versions checked, is at most "
-        "--alpha. One bad run is never a regression: the check asks for a repeat, and says how "
-        "many runs would decide.",
+        "even one false alarm, over all series and the first 1,000 versions checked, "
+        "is at most --alpha. One bad run is never a regression: the check asks for a "
+        "repeat, and says how many runs are needed to decide.",
     )
     gate.add_argument("history", metavar="HISTORY", help=HISTORY)
     gate.add_argument("new", metavar="NEW", nargs="?", help="table of validations of a new version")
     gate.add_argument(
         "--dry-run",
         action="store_true",
-        help="without NEW: replay the check over the history; count its alarms, with the versions "
-        "in true and in random order, and how soon it finds each step",
+        help="without NEW: replay the check over the history; count its alarms with the versions "
+        "in true and in random order, and show how soon it finds each step",
     )
     gate.add_argument(
         "--by", metavar="KEYS", help="keys to group the series by in the report, e.g. device"
@@ -160,11 +160,12 @@ def _add_forecast(actions: argparse._SubParsersAction[Any]) -> None:
     parser = actions.add_parser(
         "forecast",
         help="probability that a model's error stays within its promise, now and later",
-        description="Forecast the probability that a model's error is within its promise, now "
-        "and some releases or months ahead, and the time at which that probability drops below "
-        "--below. Three methods give a forecast each: survival, from how long past series stayed "
-        "within the promise; drift, from how far past errors drifted; and steps, from the size and "
-        "rate of past steps in the error.",
+        description="Forecast the probability that a model's error stays within the promised "
+        "limit, now and some releases or months ahead, and the time at which that "
+        "probability drops below --below. Three methods give a forecast each: "
+        "survival, from how long past series stayed within the promise; drift, from "
+        "how far past errors drifted; and steps, from the size and rate of past steps "
+        "in the error.",
     )
     parser.add_argument("history", metavar="HISTORY", help=HISTORY)
     parser.add_argument("--by", metavar="KEYS", help="keys to group series by, e.g. level")
@@ -203,7 +204,7 @@ def _add_blame(actions: argparse._SubParsersAction[Any]) -> None:
     parser = actions.add_parser(
         "blame",
         help="which operators made a network slower or faster, and since which version",
-        description="Say why measured times of wholes (runs, networks) changed: which of their "
+        description="Say why measured times of whole runs or networks changed: which of their "
         "parts (kernels, operators) changed, since which version, and how much of the "
         "change each part explains. The history needs rows for both, and a column "
         "level that says which is which. Parts are matched to wholes by equal values "
@@ -334,7 +335,7 @@ def _dry_run(args: argparse.Namespace) -> None:
     }
     if given := [name for name, value in unused.items() if value]:
         raise InputError(
-            f"--dry-run goes through the history alone. Leave out {', '.join(given)}, or --dry-run."
+            f"--dry-run uses only the history. Leave out {', '.join(given)}, or --dry-run."
         )
     check_targets(args, [args.history])
     history = load_history(args, args.history)

@@ -67,7 +67,7 @@ def build(parser: Parser) -> None:
         type=_share,
         default=0.9,
         metavar="SHARE",
-        help="share of the smaller table's rows that must find a match (default: 90%%)",
+        help="fail if less than this share of the smaller table's rows match (default: 90%%)",
     )
     parser.add_argument(
         "--clock",

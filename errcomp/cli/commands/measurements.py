@@ -71,9 +71,9 @@ def build(parser: Parser) -> None:
     check.add_argument(
         "--measured",
         metavar="COLUMNS",
-        help="column of measured values; of several, e.g. ttft,tpot, the first is checked, and "
-        "rows count as copies only if all agree (default: measured, or a column recognised "
-        "by its name)",
+        help="column of measured values; if several are given, e.g. ttft,tpot, the first is "
+        "checked, and rows count as copies only if all agree (default: measured, or a column "
+        "recognised by its name)",
     )
     check.add_argument(
         "--keys",
@@ -84,7 +84,7 @@ def build(parser: Parser) -> None:
     check.add_argument(
         "--by",
         metavar="KEYS",
-        help="keys to group by: a floor of the MAPE for each of their values",
+        help="keys to group by; each group gets its own floor of the MAPE",
     )
     check.add_argument("--unit", help="unit of the measurements, e.g. ms")
     group = add_check_arguments(check)
@@ -108,7 +108,7 @@ def _build_budget(actions: Any) -> None:
         help="which part of a MAPE comes from measurements, kernels, composition, load or the tool",
         description="Split the MAPE of a tool into parts: noise of the measurements, rows with "
         "equal keys and different values, copies, the load of the system, kernels, "
-        "their composition, one common factor, and the rest.",
+        "adding kernels up to a run, one common factor, and the rest.",
     )
     add_table_arguments(parser)
     parser.add_argument("--tool", metavar="NAME", help="tool, where the table has several")
@@ -177,8 +177,8 @@ def _build_leakage(actions: Any) -> None:
         help="whether a predictor was trained on what it is evaluated on, and what that hides",
         description="Find the evaluated pairs whose measurement or configuration is also in the "
         "training table of the predictor, or close to one there. Report the error by "
-        "distance from the training table, and the error of a simple predictor with "
-        "whole values of a key (e.g. a device) left out.",
+        "distance from the training table, and the error of a simple predictor for "
+        "values of a key (e.g. a device) that it was not trained on.",
     )
     add_table_arguments(parser)
     parser.add_argument(

@@ -84,10 +84,11 @@ def build(parser: Parser) -> None:
     claim = actions.add_parser(
         "claim",
         help="how many pairs support a figure such as < 5 %%",
-        description="Compute how many pairs are needed to show that the MAPE is below a figure, "
-        "with its whole interval, for several true errors. With --pilot, the spread "
-        "of the errors is that of pairs measured already; where errors within a model "
-        "or device are alike, models or devices are counted instead of pairs.",
+        description="Compute how many pairs are needed for the whole interval of the MAPE to lie "
+        "below a figure, for several true errors. With --pilot, the spread of the "
+        "errors comes from pairs that were measured already; where errors within a "
+        "model or device are alike, the result is a number of models or devices "
+        "instead of pairs.",
     )
     _add_claim(claim)
     add_output_arguments(claim)
@@ -95,10 +96,11 @@ def build(parser: Parser) -> None:
     gate = actions.add_parser(
         "gate",
         help="how many repeats of each validation find a change that matters",
-        description="Compute how many repeats of each validation `errcomp halflife check` needs "
-        "to find a change, by simulating that check. The noise is given, or learned "
-        "from a history. Repeats average out the noise within a look (one check of a "
-        "new version), but not the noise between looks.",
+        description="Compute how many repeats of each validation (a prediction and its "
+        "measurement) `errcomp halflife check` needs to find a change, by simulating "
+        "that check. The noise is given, or learned from a history. Repeats average "
+        "out the noise within a look (one check of a new version), but not the noise "
+        "between looks.",
     )
     _add_gate(gate)
     add_output_arguments(gate)
@@ -164,7 +166,8 @@ def _add_gate(gate: argparse.ArgumentParser) -> None:
         "--count",
         type=count,
         metavar="N",
-        help="number of series that the gate checks (default: as in HISTORY, or 1)",
+        help="number of series, e.g. models, that `halflife check` compares (default: as in "
+        "HISTORY, or 1)",
     )
     gate.add_argument(
         "--looks",
@@ -173,7 +176,11 @@ def _add_gate(gate: argparse.ArgumentParser) -> None:
         help="looks before the change (default: as in HISTORY, or 30)",
     )
     gate.add_argument(
-        "--within", type=count, default=3, metavar="N", help="find it within N looks (default: 3)"
+        "--within",
+        type=count,
+        default=3,
+        metavar="N",
+        help="number of looks within which the change is found (default: 3)",
     )
     gate.add_argument(
         "--power",

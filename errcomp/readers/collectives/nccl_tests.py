@@ -106,7 +106,9 @@ def _read_log(source: Source) -> Rows:
                 f"value{'s' * (table.out_of_bounds != 1)}."
             )
     if unknown:
-        notes.append(f"The log does not name the collective of {unknown} row{'s' * (unknown > 1)}.")
+        notes.append(
+            f"For {unknown} row{'s' * (unknown > 1)}, the log does not name the collective."
+        )
     cut = sum(table.cut for table in tables)
     dropped = [Dropped("row that is cut off", cut)] if cut else []
     absent = sum(point["time_of"] is None for table in tables for point in _points(table))

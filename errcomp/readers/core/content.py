@@ -108,8 +108,8 @@ def _check_size(path: Path) -> None:
     about = f"{path}: {size / 1e9:.1f} GB of text need about {needed / 1e9:.0f} GB of memory"
     if free is not None and needed > free:
         raise InputError(
-            f"{about}, and {free / 1e9:.1f} GB are free. {advice} To read it all the same: --limit "
-            f"memory={math.ceil(needed / 1e9)}GB (in Python: errcomp.limits)."
+            f"{about}, and {free / 1000000000.0:.1f} GB are free. {advice} To read it anyway: "
+            f"--limit memory={math.ceil(needed / 1000000000.0)}GB (in Python: errcomp.limits)."
         )
     warn_caller(f"{about}. {advice}", LargeFileWarning)
 

@@ -92,8 +92,8 @@ def with_keys_from_names(output: Output, pattern: str) -> Output:
             first, second = ("; ".join(f"{k}={v}" for k, v in way.items()) for way in ways[:2])
             raise InputError(
                 f"{name}: fits the pattern {pattern!r} in several ways: {first}, or {second}. "
-                "Replace one key of the pattern by its text in the name, and give that key by "
-                "--set."
+                "Write the text of the name in place of one key of the pattern, and give the "
+                "value of that key with --set."
             )
     return _filled(output, [ways[0] for ways in found])
 
@@ -247,5 +247,5 @@ def _refuse_to_merge(output: Output, rows: pl.DataFrame) -> None:
         file, n = several.row(0)
         raise InputError(
             f"{file}: holds {n} runs, which would share one name, so their kernels would be added "
-            "up. Use another key than run in the pattern, e.g. model."
+            "up. Use a key other than run in the pattern, e.g. model."
         )

@@ -77,7 +77,10 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
             yield number, kind, int.from_bytes(data[at : at + size], "little")
             at += size
         else:
-            raise ValueError(f"byte {start}: a field is {_NAMES.get(kind, f'of type {kind}')}")
+            raise ValueError(
+                f"byte {start}: expected a number, a text or bytes, got "
+                f"{_NAMES.get(kind, f'a field of type {kind}')}"
+            )
 
 
 def varints(data: bytes) -> list[int]:

@@ -497,8 +497,8 @@ def long(
     if not present:
         wanted = "; or ".join(" and ".join(value.columns) for value in values)
         raise InputError(
-            f"{sheet.name}: no column that errcomp reads times from"
-            f"{f' (it would need {wanted})' if wanted else ''}. Columns found: "
+            f"{sheet.name}: no column of times was "
+            f"found{f' (expected {wanted})' if wanted else ''}. Columns found: "
             f"{describe_names(sheet.columns)}."
         )
     return _below_each_other(sheet, present, keys, fixed)

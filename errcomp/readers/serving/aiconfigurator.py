@@ -259,7 +259,7 @@ def _read_serving(source: Source) -> Rows:
         ).drop("_source")
     notes = [
         "Times are means over the requests of a serving run. The table may lack some settings, so "
-        "rows that look alike may be of different configurations: check outliers."
+        "rows that look alike may have different configurations. Look at the outliers."
     ]
     return Rows(with_repeats(rows), notes=notes)
 

@@ -475,7 +475,7 @@ def _read_measured(source: Source) -> Rows:
             pl.Int64, strict=False
         ),
     ).with_columns(pl.col("measured_spread").fill_nan(None))
-    note = "The standard deviation in the file is divided by n, not by n - 1, as NumPy does."
+    note = "The standard deviation in the file was computed with n, as in NumPy, not with n - 1."
     return Rows(rows, notes=[note])
 
 

@@ -179,7 +179,7 @@ def _first_accesses(source: Source) -> Rows:
             frames.append(long(sheet, (value,), keys, level="kernel"))
     if not frames:
         raise source.error(
-            "no column of accesses (DRAM_IFMAP_bytes, …). Copy the report again, or leave out the "
+            "no column of accesses (DRAM_IFMAP_bytes, …). Copy the report again, or name another "
             "format."
         )
     return Rows(pl.concat(frames, how="diagonal_relaxed"))

@@ -289,8 +289,8 @@ class Kernels(Table):
         if bad.any():
             at = int(np.argmax(bad))
             raise InputError(
-                f"{origin.prefix}run_measured must be the same in all rows of a run, got "
-                f"{end_to_end[at]} after {of_run[at]} in {origin.name(bad)} (run "
+                f"{origin.prefix}run_measured must be the same in all rows of a run, but changes "
+                f"from {of_run[at]} to {end_to_end[at]} in {origin.name(bad)} (run "
                 f"{self.run[at]!r}). Give each run its own name, or fix the value."
             )
 
@@ -541,8 +541,8 @@ def counts_of(frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin) -
     origin.refuse(bad, counts, f"count must be a whole number from 1 to {_MOST - 1}", remedy)
     if counts[ok].sum() > _MOST:
         raise InputError(
-            f"{origin.prefix}the counts add up to {counts[ok].sum():.3g}, above {_MOST}, beyond "
-            "which sums are not exact. Fix the counts."
+            f"{origin.prefix}the counts add up to {counts[ok].sum():.3g}. Sums above {_MOST} are "
+            "not exact. Correct the counts."
         )
     return np.where(ok, counts, 1).astype(np.int64)
 

@@ -411,7 +411,9 @@ def test_forecast_says_how_likely_and_until_when(run: Run, history: Path) -> Non
         in told
     )
     assert "Dates count from 2023-04-01" in done.out
-    assert "drift, " in done.out or "drift: " in done.out
+    drift = run("halflife", "forecast", history, *READING, "--by", "op", "--error", "10%",
+                "--explain").out  # fmt: skip
+    assert " · drift for " in drift or " · drift: " in drift
 
 
 def test_an_older_model_is_said_to_be_one(run: Run, history: Path) -> None:

@@ -245,4 +245,4 @@ def test_joining_by_name_with_aliases(run: Any, tmp_path: Path) -> None:
     done = run(*argv, "--aliases", tmp_path / "a.json", "-o", out)
     assert (done.code, "expected a JSON object that maps" in done.err) == (2, True)
     done = run(*argv, "-o", out)
-    assert (done.code, "only 1 of 2 rows find a match" in done.err) == (2, True)
+    assert (done.code, "only 1 of 2 rows match" in done.err) == (2, True)

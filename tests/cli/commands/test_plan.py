@@ -11,8 +11,8 @@ import pytest
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("claim", "--error", "5"), "'5' is 500 %: write '5%'"),
-        (("claim", "--error", "5%", "--expected", "3"), "'3' is 300 %: write '3%'"),
+        (("claim", "--error", "5"), "'5' means 500 %. Did you mean '5%'?"),
+        (("claim", "--error", "5%", "--expected", "3"), "'3' means 300 %. Did you mean '3%'?"),
         (("claim", "--error", "5%", "--expected", "x"), "--expected: 'x' is not a fraction"),
         (
             ("claim", "--error", "5%", "--cluster", "model"),

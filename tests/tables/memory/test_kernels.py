@@ -295,7 +295,7 @@ def test_columns_are_renamed() -> None:
     assert kernels.keys == ("run", "kernel", "kernel_class")
     swapped = Kernels(data, columns={"kernel": "op", "predicted": "measured", "measured": "ms"})
     assert (swapped.predicted[0], swapped.measured[0]) == (5.0, 2.0)
-    with pytest.raises(InputError, match="predicted and measured are both 'measured'"):
+    with pytest.raises(InputError, match="predicted and measured both name the column 'measured'"):
         Kernels(data, columns={"predicted": "measured"})
     with pytest.raises(InputError, match="missing column milliseconds. Columns found: op, ms, n"):
         Kernels(data, columns={"predicted": "milliseconds"})
@@ -360,7 +360,7 @@ def test_counts_that_are_whole_are_fine_as_floats_and_text() -> None:
     assert table(count=[2.0, 3.0, 1.0, 2.0, 4.0]).count.tolist() == GOOD["count"]
     assert table(count=["12", "3", " 1", "2e0", "4"]).count.tolist() == [12, 3, 1, 2, 4]
     assert table(count=[2**53 - 5, 1, 1, 1, 1]).count[0] == 2**53 - 5
-    with pytest.raises(InputError, match=r"counts add up to 1.8e\+16, above 9007199254740992"):
+    with pytest.raises(InputError, match=r"counts add up to 1.8e\+16. Sums above 9007199254740992"):
         table(count=[2**53 - 1, 2**53 - 1, 1, 1, 1])
     with pytest.raises(InputError, match="count must be a number, got 'twelve' in row 1"):
         table(count=["twelve", "3", "1", "2", "4"])
@@ -378,9 +378,12 @@ def test_text_in_a_column_of_times_names_the_row() -> None:
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        ([3.0, 3.0, 4.0, 5.0, 5.0], r"must be the same in all rows of a run, got 4.0 after 3.0 in"),
-        ([3.0, None, 3.0, 5.0, 5.0], r"got nan after 3.0 in row 2 \(run 'a'\)"),
-        ([None, 3.0, 3.0, 5.0, 5.0], r"got 3.0 after nan in rows 2, 3 \(run 'a'\)"),
+        (
+            [3.0, 3.0, 4.0, 5.0, 5.0],
+            r"must be the same in all rows of a run, but changes from 3.0 to 4.0 in",
+        ),
+        ([3.0, None, 3.0, 5.0, 5.0], r"changes from 3.0 to nan in row 2 \(run 'a'\)"),
+        ([None, 3.0, 3.0, 5.0, 5.0], r"changes from nan to 3.0 in rows 2, 3 \(run 'a'\)"),
         ([0.0, 0.0, 0.0, 5.0, 5.0], r"run_measured must be finite and positive, got 0.0 in rows"),
         ([-1.0, 1.0, 1.0, 5.0, 5.0], r"run_measured must be finite and positive, got -1.0"),
         ([float("inf")] * 5, r"run_measured must be finite and positive, got inf"),

@@ -326,7 +326,9 @@ def test_columns_may_swap_names(
     "columns", [{"predicted": "measured"}, {"predicted": "measured", "measured": "measured"}]
 )
 def test_one_column_is_not_both(columns: dict[str, str]) -> None:
-    with pytest.raises(InputError, match=r"t\.csv: predicted and measured are both 'measured'"):
+    with pytest.raises(
+        InputError, match=r"t\.csv: predicted and measured both name the column 'measured'"
+    ):
         Pairs(GOOD, columns=columns, source="t.csv")
 
 

@@ -316,7 +316,9 @@ def repeat_counts(names: Sequence[str], layers: int) -> list[int]:
     if len(indices) == layers:
         return [1] * len(names)
     if indices != {0}:
-        raise InputError(f"operators of {len(indices)} layers, expected 1 or all {layers}")
+        raise InputError(
+            f"the file has operators of {len(indices)} layers, expected 1 or all {layers}"
+        )
     first, end = inside[0], inside[-1] + 1
     if after is not None:
         ends = [i for i, name in enumerate(names) if name.startswith(after)]
