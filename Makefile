@@ -35,9 +35,11 @@ test coverage: $(DEV)
 	    $(if $(CI)$(filter coverage,$@),--cov --cov-report=term --cov-fail-under=95)
 
 # That intervals cover, detectors keep quiet and estimators recover what was planted, and whatever
-# else takes a second or more; then what must hold of any input, on many more of them.
+# else takes a second or more; then what must hold of any input, on many more of them. PART=2/3 runs
+# the second of three parts, each with some cases of nearly every slow test.
 simulations: $(DEV)
-	$(PYTEST) -q -n 2 --dist worksteal -m "slow and not distributed" tests --doctest-modules errcomp
+	$(PYTEST) -q -n 2 --dist worksteal -m "slow and not distributed" tests --doctest-modules errcomp \
+	    $(if $(PART),--part $(PART))
 	$(PYTEST) -q -n 2 --dist worksteal -m "hypothesis and not slow" --hypothesis-profile=thorough \
 	    tests
 

@@ -3,6 +3,7 @@
 * Under CI (where the variable CI is set) a test that is skipped fails, but for `ALLOWED_SKIPS`.
 * Images are compared wherever they are drawn.
 * A slow test may take longer than others before it counts as hanging.
+* ``--part K/N`` runs one of N parts of the slow tests: CI runs another third of them each time.
 * `make core` runs the tests that may end differently without the extras: those marked ``core``. A
   test that asks for an extra has that mark, or ``extras`` if it cannot do without.
 """
@@ -17,7 +18,9 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+import zlib
+from collections import Counter
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
 
@@ -37,6 +40,8 @@ ALLOWED_SKIPS = (
         "the hosted workflow checks out the repository alone, without ../shared",
     ),
 )
+#: Fixtures of data and servers that CI must try each time: their slow tests are in every part.
+ALWAYS = frozenset(("shared_data", "server", "place"))
 #: Seconds that a slow test may take; what any other may take stands in pyproject.toml.
 SLOW_LIMIT = 900
 #: Examples of docstrings that take seconds: they run with the slow tests.
@@ -67,6 +72,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that allow skips."""
     for _, option, why in ALLOWED_SKIPS:
         parser.addoption(option, action="store_true", help=f"allow skips because {why}")
+    parser.addoption("--part", metavar="K/N", help="of the slow tests, run part K of N")
 
 
 # Before pytest-mpl looks at its option.
@@ -80,13 +86,40 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Asking())
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark slow examples, and give slow tests more time unless they say themselves how much."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark slow examples, give slow tests more time, and leave out those of other parts."""
     for item in items:
         if isinstance(item, pytest.DoctestItem) and item.name in SLOW_EXAMPLES:
             item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
+    if part := config.getoption("--part"):
+        kept = _of_part(items, *map(int, part.split("/")))
+        left = set(items).difference(kept)
+        config.hook.pytest_deselected(items=[item for item in items if item in left])
+        items[:] = kept
+
+
+def _of_part(items: list[pytest.Item], k: int, n: int) -> list[pytest.Item]:
+    """Return the items without the slow ones of other parts.
+
+    The cases of a test take turns, so that each part has some of nearly every test, and each case
+    is in one part.
+    """
+    kept, seen = [], Counter[str]()
+    for item in items:
+        if not item.get_closest_marker("slow") or ALWAYS.intersection(_fixtures(item)):
+            kept.append(item)
+            continue
+        test = item.nodeid.partition("[")[0]
+        if (zlib.crc32(test.encode()) + seen[test]) % n == k % n:
+            kept.append(item)
+        seen[test] += 1
+    return kept
+
+
+def _fixtures(item: pytest.Item) -> Sequence[str]:
+    return getattr(item, "fixturenames", ())
 
 
 def pytest_collection_finish() -> None:

@@ -153,6 +153,40 @@ def test_what_hangs_fails_and_slow_tests_may_take_longer(ends: Ends) -> None:
     assert found == {"passed": {"test_takes_long"}, "skipped": set(), "failed": {"test_hangs"}}
 
 
+PARTS = """
+import pytest
+
+@pytest.fixture
+def shared_data():
+    return 1
+
+def test_fast():
+    pass
+
+@pytest.mark.slow
+@pytest.mark.parametrize("case", range(7))
+def test_cases(case):
+    pass
+
+@pytest.mark.slow
+def test_of_data(shared_data):
+    pass
+"""
+
+
+@pytest.mark.core
+def test_each_case_of_a_slow_test_is_in_one_of_the_parts(ends: Ends) -> None:
+    each = [
+        ends({"tests/test_parts.py": PARTS}, "-n", "0", "--part", f"{k}/3")["passed"]
+        for k in (1, 2, 3)
+    ]
+    in_all = {"test_fast", "test_of_data"}
+    assert set.intersection(*each) == in_all
+    cases = [part - in_all for part in each]
+    assert sorted(map(len, cases)) == [2, 2, 3]
+    assert set.union(*cases) == {f"test_cases[{case}]" for case in range(7)}
+
+
 def test_every_test_has_a_limit(pytestconfig: pytest.Config) -> None:
     assert 0 < float(pytestconfig.getini("timeout")) < 900
     # The thread of the other method ends the whole process.
