@@ -293,14 +293,12 @@ def _differences(repeats: Repeats) -> tuple[Floats, float] | None:
 
 def _share(d: Floats, scale: float) -> Floats:
     """Return the shares of the components of the noise of both rows of a difference (EM)."""
-    variance = scale**2 * _VARIANCES
-    density = np.exp(-0.5 * d[:, None, None] ** 2 / variance) / np.sqrt(variance)
+    variance = scale**2 * _VARIANCES.ravel()
+    density = np.exp(-0.5 * d[:, None] ** 2 / variance) / np.sqrt(variance)
     share = _FIRST
     for _ in range(_STEPS):
-        joint = density * (share[:, None] * share[None, :])
-        joint /= np.maximum(joint.sum(axis=(1, 2), keepdims=True), 1e-300)
-        both = joint.sum(axis=0)
-        share = (both.sum(axis=0) + both.sum(axis=1)) / (2 * len(d))
+        both = _mean_shares(density, (share[:, None] * share).ravel()).reshape(_VARIANCES.shape)
+        share = (both.sum(axis=0) + both.sum(axis=1)) / 2
     return share
 
 
@@ -310,9 +308,14 @@ def _share_of_groups(d: Floats, scale: float) -> Floats:
     density = np.exp(-0.5 * (d[:, None] / sd) ** 2) / sd
     share = _FIRST
     for _ in range(_STEPS):
-        joint = density * share
-        share = (joint / np.maximum(joint.sum(axis=1, keepdims=True), 1e-300)).mean(axis=0)
+        share = _mean_shares(density, share)
     return share
+
+
+def _mean_shares(density: Floats, share: Floats) -> Floats:
+    """Return the mean probability of each component, given the rows: one step of EM."""
+    mean: Floats = share * ((1 / np.maximum(density @ share, 1e-300)) @ density) / len(density)
+    return mean
 
 
 def _apart(repeats: Repeats) -> float | None:

@@ -184,6 +184,11 @@ def test_a_ranking_that_depends_on_whether_too_low_is_cheaper() -> None:
     swapped = {"high": errors["high"], "low": errors["low"]}
     again = caveat_of(ranking_asymmetry(tools_of(swapped, batch=[*range(10)] * 2)))
     assert again.message == caveat.message
+    # Pairs of tools that agree, or where a factor is infinite, do not end the search.
+    for name, other in (("good", 0.1), ("failed", -1.0)):
+        three = {name: (other + (other > 0) * wobble).tolist(), **errors}
+        found = caveat_of(ranking_asymmetry(tools_of(three, batch=[*range(10)] * 3)))
+        assert found.message == caveat.message
 
 
 def test_rankings_that_agree_or_cannot_be_compared() -> None:

@@ -366,6 +366,12 @@ def test_causes_beyond_the_limit_count_as_independent(monkeypatch: pytest.Monkey
     twice = algebra.total([times[5], times[5]])
     assert twice.variance < 4 * times[5].variance  # what was lost
 
+    # Groups that fill the last place are followed: only what belongs to a term alone is lost.
+    monkeypatch.setattr(canonical, "FACTORS", 9)
+    full = MomentsAlgebra(terms)
+    assert [full.repeated(f"t{i}", 2).own for i in range(6)] == pytest.approx([2 * 0.002] * 6)
+    monkeypatch.setattr(canonical, "FACTORS", 4)
+
     def both(on: MomentsAlgebra) -> Canonical:
         return on.maximum([on.leaf(f"t{i}") for i in range(6)])
 
