@@ -66,11 +66,11 @@ def few_configurations(case: Case) -> Finding | None:
         "the spread of the errors is unknown"
         if uncertain is None
         else "with Gaussian errors, the MAPE is uncertain by about ± "
-        f"{float(f'{100 * uncertain:.2g}'):g} %"
+        f"{float(f'{100 * uncertain:.2g}'):g} % of its value"
     )
     message = (
         f"Only {plural(case.n, 'pair')}: {rest}. With about {needed} pairs, the MAPE would be "
-        "uncertain by ± 25 %."
+        "uncertain by ± 25 % of its value."
     )
     evidence = {"n": case.n, "relative_uncertainty": uncertain, "n_for_quarter": needed}
     return Finding(Caveat("few-configurations", message, evidence))

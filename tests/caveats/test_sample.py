@@ -30,8 +30,8 @@ def caveat_of(found: object) -> Caveat:
 def test_nine_are_few_and_ten_are_not() -> None:
     nine = caveat_of(few_configurations(case_of([0.1] * 9)))
     assert nine.message == (
-        "Only 9 pairs: with Gaussian errors, the MAPE is uncertain by about ± 58 %. With about "
-        "36 pairs, the MAPE would be uncertain by ± 25 %."
+        "Only 9 pairs: with Gaussian errors, the MAPE is uncertain by about ± 58 % of its "
+        "value. With about 36 pairs, the MAPE would be uncertain by ± 25 % of its value."
     )
     assert few_configurations(case_of([0.1] * 10)) is None
     one = caveat_of(few_configurations(case_of([0.1])))

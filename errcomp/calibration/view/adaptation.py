@@ -94,10 +94,10 @@ def plan_view(result: RunPlan) -> Report:
         Column("Of random runs", lambda row: row.width_random, forms.percent),
     ]
     answer = (
-        "Measure these runs, in this order, and pass them to `errcomp calibrate adapt`. The 90 % "
-        f"bands of {counted(result.targets, 'target')} are {100 * result.width:.0f} % wide today "
-        "(mean, of the prediction). Beside each run: the width to expect after measuring it and "
-        "those above it, and after measuring as many runs chosen at random."
+        "Measure these runs, in this order, and pass them to `errcomp calibrate adapt`. Today the "
+        f"90 % bands of {counted(result.targets, 'target')} are on average "
+        f"{100 * result.width:.0f} % of the prediction wide. Beside each run: the width to expect "
+        "after measuring it and those above it, and after measuring as many random runs."
     )
     lacking = result.devices < result.devices_needed
     notes = [

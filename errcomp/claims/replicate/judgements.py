@@ -26,7 +26,7 @@ def _claim(source: Source, cell: PrintedCell) -> Cell:
     known = [c for c in claims_of(cell.row) if not c.edition.startswith("not in the survey")]
     if not cell.figures and not any(claim.kind in ("correlation", "share") for claim in known):
         return no_data(cell, "The survey prints no accuracy for this tool.")
-    reason = ". It is not in the registry of claims."
+    reason = ". It is not among the claims that errcomp knows."
     if known:
         first = known[0]
         reason = f" ({first.verifiable}). {first.reason}"

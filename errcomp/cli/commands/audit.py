@@ -69,9 +69,9 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--keys",
         metavar="KEYS",
-        help="columns that identify a configuration, e.g. model,batch: rows of several tools are "
-        "compared where these columns agree (default: all columns that distinguish rows, except "
-        "those, such as a trace or a version, that have one value for each tool)",
+        help="columns that identify a configuration, e.g. model,batch: tools are compared on rows "
+        "that agree in these columns (default: all columns that distinguish rows, except any "
+        "with a single value for each tool, such as a trace or a version)",
     )
     parser.add_argument(
         "--claim",

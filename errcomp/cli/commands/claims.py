@@ -87,12 +87,12 @@ def build(parser: Parser) -> None:
 
     check = actions.add_parser(
         "check",
-        help="check a file of claims, or the registry, and list what its entries leave open",
+        help="check a file of claims, or those of errcomp, and list what its entries leave open",
         description="Check a file of claims about a tool: JSON with the keys schema "
-        '("errcomp.claims-of-a-tool/2"), tool and claims, a list of figures with '
-        "printed, metric and source. The table lists what each entry does not state, "
-        "such as its protocol. `errcomp audit TABLE --claims FILE` compares the "
-        "entries with pairs.",
+        '("errcomp.claims-of-a-tool/2"), tool and claims; claims is a list of '
+        "figures, each with the keys printed, metric and source. The table lists what "
+        "each entry does not state, such as its protocol. `errcomp audit TABLE "
+        "--claims FILE` compares the entries with pairs.",
     )
     check.add_argument(
         "file", nargs="?", metavar="FILE", help="file of claims (default: those of errcomp itself)"
@@ -101,7 +101,7 @@ def build(parser: Parser) -> None:
         "--fail-on",
         choices=("missing",),
         metavar="WHAT",
-        help="exit with code 1 if an entry is: missing",
+        help="missing: exit with code 1 if an entry leaves something open, such as its protocol",
     )
     add_output_arguments(check)
     check.set_defaults(run=_check)
@@ -211,13 +211,13 @@ def build(parser: Parser) -> None:
         nargs="?",
         metavar="FILE",
         help="CSV, Excel, Parquet or JSON of figures, or - for standard input (default: the "
-        "figures of the registry)",
+        "published claims that errcomp knows)",
     )
     forensics.add_argument(
         "--fail-on",
         choices=("impossible",),
         metavar="WHAT",
-        help="exit with code 1 if a finding is: impossible",
+        help="impossible: exit with code 1 if any figures contradict each other",
     )
     add_output_arguments(forensics)
     forensics.set_defaults(run=_forensics)

@@ -220,7 +220,8 @@ def _add_blame(actions: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--by",
         metavar="KEYS",
-        help="keys to group parts by (default: kernel_class, op, … where all parts have it)",
+        help="keys to group parts by (default: the first of kernel_class, op, … that all parts "
+        "have)",
     )
     parser.add_argument(
         "--version",

@@ -105,7 +105,9 @@ def per_item(found: Decisions | Comparison) -> list[str]:
         notes.append("Whole batches are compared. For the time of one item: --per batch.")
     if found.price:
         what = "divided by the value" if found.higher else "times the time"
-        notes.append(f"Costs are compared: {found.price} {what}. Faster means cheaper here.")
+        notes.append(
+            f"Costs are compared ({found.price} {what}): where a text says faster, read cheaper."
+        )
     elif found.higher:
         notes.append("More is better: the higher value counts as faster.")
     return notes
@@ -245,9 +247,9 @@ def _calibration(found: Decisions) -> Table:
     notes = [
         "With errors "
         + "; ".join(
-            f"{row.errors}: {100 * row.called:.0f} % called; of comparisons 95 % sure, "
-            f"{format_fraction(row.wrong_when_sure)} wrong; stated and found probability differ "
-            f"by {100 * row.gap:.1f} points"
+            f"{row.errors}: {100 * row.called:.0f} % called, "
+            f"{format_fraction(row.wrong_when_sure)} wrong where at least 95 % sure, stated and "
+            f"found probability {100 * row.gap:.1f} points apart"
             for row in found.assumptions
         )
     ] if found.assumptions else []  # fmt: skip
