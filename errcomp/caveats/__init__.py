@@ -92,7 +92,7 @@ def check(
     >>> for caveat in check({"predicted": [11.0, 21.0, 33.0], "measured": [10.0, 20.0, 30.0]}):
     ...     print(f"{caveat.code}: {caveat.message}")
     few-configurations: Only 3 pairs: with Gaussian errors, the MAPE is uncertain by about \
-± 190 % of its value. With about 36 pairs, the MAPE would be uncertain by ± 25 % of its value.
+± 190 % of its value. About 36 pairs would narrow the uncertainty to ± 25 %.
     """
     check_options(seed=seed)
     summed = isinstance(pairs, Table) and pairs.engine != ""

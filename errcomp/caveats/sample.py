@@ -63,14 +63,14 @@ def few_configurations(case: Case) -> Finding | None:
     spread = student_ppf(0.5 + case.level / 2, case.n - 1) * GAUSS_CV if case.n > 1 else None
     uncertain = None if spread is None else spread / math.sqrt(case.n)
     rest = (
-        "the spread of the errors is unknown"
+        "the uncertainty of the MAPE is unknown"
         if uncertain is None
         else "with Gaussian errors, the MAPE is uncertain by about ± "
         f"{float(f'{100 * uncertain:.2g}'):g} % of its value"
     )
     message = (
-        f"Only {plural(case.n, 'pair')}: {rest}. With about {needed} pairs, the MAPE would be "
-        "uncertain by ± 25 % of its value."
+        f"Only {plural(case.n, 'pair')}: {rest}. About {needed} pairs would narrow the "
+        "uncertainty to ± 25 %."
     )
     evidence = {"n": case.n, "relative_uncertainty": uncertain, "n_for_quarter": needed}
     return Finding(Caveat("few-configurations", message, evidence))

@@ -31,12 +31,12 @@ def test_nine_are_few_and_ten_are_not() -> None:
     nine = caveat_of(few_configurations(case_of([0.1] * 9)))
     assert nine.message == (
         "Only 9 pairs: with Gaussian errors, the MAPE is uncertain by about ± 58 % of its "
-        "value. With about 36 pairs, the MAPE would be uncertain by ± 25 % of its value."
+        "value. About 36 pairs would narrow the uncertainty to ± 25 %."
     )
     assert few_configurations(case_of([0.1] * 10)) is None
     one = caveat_of(few_configurations(case_of([0.1])))
     assert one.message.startswith(
-        "Only 1 pair: the spread of the errors is unknown. With about 36 pairs"
+        "Only 1 pair: the uncertainty of the MAPE is unknown. About 36 pairs"
     )
     assert one.evidence["relative_uncertainty"] is None
 
