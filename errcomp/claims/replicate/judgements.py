@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from errcomp.claims.registry import claims_of
+from errcomp.claims.registry import VERIFIABLE, claims_of
 from errcomp.claims.replicate.judging import Candidate, Cell, PrintedCell, Source, judge, no_data
 from errcomp.claims.replicate.neusight import (
     AGGREGATIONS,
@@ -29,7 +29,7 @@ def _claim(source: Source, cell: PrintedCell) -> Cell:
     reason = ". It is not among the claims that errcomp knows."
     if known:
         first = known[0]
-        reason = f" ({first.verifiable}). {first.reason}"
+        reason = f": {VERIFIABLE[first.verifiable]}. {first.reason}"
         if first.claimed_by.startswith("the survey"):
             told = "The authors do not state this figure; it was not recomputed"
             return no_data(cell, f"{told}{reason} {first.note}")

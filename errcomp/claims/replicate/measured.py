@@ -86,9 +86,9 @@ def _doubling(source: Source, cell: PrintedCell) -> Cell:
     smaller = sum(ratio < 1 for ratio in ratios)
     return said(
         cell, share > 0.5, share, "fraction",
-        f"share of the {len(ratios)} cases in which only the batch size doubles where the APE "
-        "at least doubles",
-        f"“Often” is taken to mean more than half. {smaller} of them make the APE smaller.",
+        f"of the {len(ratios)} cases in which only the batch size doubles, the share in which the "
+        "APE at least doubles",
+        f"“Often” is taken to mean more than half. In {smaller} cases the APE becomes smaller.",
     )  # fmt: skip
 
 

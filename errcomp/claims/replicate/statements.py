@@ -143,7 +143,17 @@ def _share_of_cnns(source: Source, cell: PrintedCell) -> Cell:
         source.number("statements", row, "stated")
         for row in ("tools that validate only on CNNs", "tools with a known validation")
     )
-    return judge(cell, [Candidate(f"{some:g} / {every:g}", some / every, True)], _FROM_PRINTED)
+    return judge(
+        cell,
+        [
+            Candidate(
+                f"{some:g} tools that validate only on CNNs, of {every:g} with a known validation",
+                some / every,
+                True,
+            )
+        ],
+        _FROM_PRINTED,
+    )
 
 
 def _scenarios(source: Source, cell: PrintedCell) -> Cell:

@@ -81,8 +81,8 @@ def _table(name: str, cells: Sequence[Cell]) -> Table:
 
 
 _OF_CHANCE = (
-    "Chance: where the stated rule does not give the printed figure, how often one of the other "
-    "rules would give an unrelated figure by accident (in brackets: number of rules tried)."
+    "Chance: if the stated rule does not give the printed figure, the probability that one of the "
+    "other rules gives an unrelated figure (in brackets: number of rules tried)."
 )
 
 

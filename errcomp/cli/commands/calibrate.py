@@ -210,8 +210,8 @@ def _estimators_help() -> str:
         for extra, names in extras.items()
     ]
     return (
-        f"estimators, separated by commas. {'; '.join(needs)}; {', '.join(BASELINES)} need no "
-        f"extra. Default: {','.join(default_estimators())}; without that extra, "
+        f"estimators, separated by commas. {'; '.join(needs)}; {', '.join(BASELINES)} are simple "
+        f"baselines. Default: {','.join(default_estimators())}; without that extra, "
         f"{','.join(WITHOUT_EXTRA)}"
     )
 

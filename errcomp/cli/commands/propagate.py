@@ -56,8 +56,10 @@ _FAIL_ON = (
 )
 _CORRELATION_HELP = (
     "assumptions about the correlation of kernel errors, separated by commas, with the main one "
-    "first. Choose from: estimated, independent, repeats, classes, devices, comonotonic, matrix, "
-    "unknown. classes=0.3 sets the correlation within a kernel class"
+    "first. Names: estimated (from measured kernels), independent, repeats (executions of one "
+    "kernel have the same error), classes, devices (errors within one are correlated), "
+    "comonotonic (all errors move together), matrix (of --matrix), unknown (bounds for any). "
+    "classes=0.3 sets the correlation within a kernel class"
 )
 
 
