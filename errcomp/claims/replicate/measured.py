@@ -130,7 +130,7 @@ def _inference(source: Source, cell: PrintedCell) -> Cell:
     printed = {c.row: c.value for c in source.cells[_TABLE6] if c.column == "survey" and c.value}
     both = [name for name in errors if {f"{name}, inference", f"{name}, training"} <= {*printed}]
     figures = ", ".join(
-        f"{name} {100 * (printed[f'{name}, inference'] or 0):.2f} and "
+        f"{name} inference {100 * (printed[f'{name}, inference'] or 0):.2f} %, training "
         f"{100 * (printed[f'{name}, training'] or 0):.2f} %"
         for name in both
         if name in against
@@ -161,15 +161,13 @@ def _moe(source: Source, cell: PrintedCell) -> Cell:
 
 def _worst_gap(source: Source, cell: PrintedCell) -> Cell:
     claimed = {c.row: c.value for c in source.cells[_TABLE6] if c.column == "claimed" and c.value}
-    ratios = {
-        row.partition(",")[0]: source.number(_TABLE6, row, "survey") / (claim or math.nan)
-        for row, claim in claimed.items()
-    }
-    every = ", ".join(f"{name} {ratio:.1f}" for name, ratio in ratios.items() if ratio > 2)
+    ratios = {row: source.number(_TABLE6, row, "survey") / claimed[row] for row in claimed}
+    every = "; ".join(f"{row} {ratio:.1f}" for row, ratio in ratios.items() if ratio > 2)
+    stated = ratios["T4, inference"]
     return judge(
         cell,
         [
-            Candidate("error over claim of T4 in Table 6 (P4 has no claim)", ratios["T4"], True),
+            Candidate("error over claim of T4 in Table 6 (P4 has no claim)", stated, True),
             Candidate("largest error over claim in Table 6", max(ratios.values())),
         ],
         f"{_FROM_PRINTED} Ratios above 2: {every}.",
@@ -226,7 +224,7 @@ def _kernel_first(source: Source, cell: PrintedCell) -> Cell:
         for end in _ENDS
     ]  # fmt: skip
     value = (min(levels), max(levels))
-    note = f"{_FROM_PRINTED} The upper range is one of end-to-end errors."
+    note = f"{_FROM_PRINTED} The range with the higher values is of end-to-end errors."
     figures = [parse_printed(f"{end.strip('%')}%") for end in cell.printed.split("–")]
     holds = all(figure.contains(end) for figure, end in zip(figures, value, strict=True))
     return said(

@@ -144,8 +144,9 @@ def published_rules(source: Source, cell: PrintedCell) -> tuple[list[Candidate],
     match, combinations = found
     searched = (combinations, match.expected_by_chance)
     return [every, Candidate(match.description, match.values[tool], searched=searched)], (
-        "This subset was found by a search for rows that give the published figures of all three "
-        f"predictors at once; {match.expected_by_chance:.2g} such matches are expected by chance."
+        "This subset was found by a search for rows that give the published figures of neusight, "
+        f"habitat and micro at once; {match.expected_by_chance:.2g} such matches are expected by "
+        "chance."
     )
 
 
@@ -526,7 +527,7 @@ def _claimed(level: str) -> tuple[list[Candidate], str]:
             stated=True,
         ),
         *(
-            Candidate(f"the range that one tool claims, {claim.tool}", ends)
+            Candidate(f"the range that {claim.tool} claims", ends)
             for claim, ends in known
             if ends[0] < ends[1]
         ),

@@ -198,10 +198,11 @@ def same_load(source: Source) -> str:
     sarathi = source.need("VIDUR", "sarathi", "E2E latency")
     same = source.need("VIDUR", first, "requests as long as those of sarathi", "count")
     return (
-        f"The two runs differ in load: Sarathi served only the first {shared:g} requests of "
-        f"vLLM's run, and these have fewer tokens than the average request ({same:g} of the "
-        f"{shared:g} have the same number of tokens in both runs). On those {shared:g} requests, "
-        f"Sarathi's mean latency is {100 * (1 - sarathi / vllm):.1f} % lower than vLLM's."
+        "The runs of VIDUR with the schedulers Sarathi and vLLM differ in load: Sarathi served "
+        f"only the first {shared:g} requests of vLLM's run, and these have fewer tokens than the "
+        f"average request ({same:g} of the {shared:g} have the same number of tokens in both "
+        f"runs). On those {shared:g} requests, Sarathi's mean latency is "
+        f"{100 * (1 - sarathi / vllm):.1f} % lower than vLLM's."
     )
 
 

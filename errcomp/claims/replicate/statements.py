@@ -250,7 +250,7 @@ def _union(source: Source, cell: PrintedCell) -> Cell:
     total = sum(suite_of(source).values())
     return judge(
         cell, [Candidate(f"the printed count, divided by {total}", n / total, True)],
-        f"{_FROM_PRINTED} The count itself follows only if partial support does not count.",
+        f"{_FROM_PRINTED} The printed count follows only if partial support does not count.",
     )  # fmt: skip
 
 
@@ -346,8 +346,8 @@ def _correlation(source: Source, cell: PrintedCell) -> Cell:
     return said(
         cell, found < 0, found, "ratio",
         "rank correlation (Spearman) of the printed orders by claimed error and by reliability",
-        f"With five tools, an order as strong or stronger arises by chance in {100 * p:.0f} % of "
-        "all orders: the data cannot tell.",
+        f"With five tools, a correlation at least as strong arises by chance in {100 * p:.0f} % of "
+        "all orders: it is not significant.",
     )  # fmt: skip
 
 
@@ -358,7 +358,8 @@ def _reversal(source: Source, cell: PrintedCell) -> Cell:
     reversed_ = len(pairs) - len(kept) - len(tied)
     return said(
         cell, not kept and not tied, float(reversed_), "count",
-        f"of {len(pairs)} pairs of tools, those in the opposite order",
+        f"of {len(pairs)} pairs of tools, those that claimed error and reliability put in "
+        "opposite orders",
         f"The same order: {', '.join(kept)}. Equal: {', '.join(tied)}.",
     )  # fmt: skip
 
