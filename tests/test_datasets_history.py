@@ -106,7 +106,7 @@ def test_it_is_built_from_what_the_scripts_wrote(tmp_path: Path) -> None:
     for file in (f"{NAME}.csv", "protocol.json", "SHA256SUMS"):
         assert (tmp_path / "out" / file).read_bytes() == (folder / file).read_bytes()
     (tmp_path / "history.csv").write_text("version\n", encoding="utf-8")
-    with pytest.raises(InputError, match="not the columns that the script"):
+    with pytest.raises(InputError, match="its columns are not those that the script"):
         datasets.build(NAME, tmp_path, tmp_path / "again")
 
 

@@ -160,9 +160,9 @@ def test_two_folders_of_one_device_are_refused(tmp_path: Path) -> None:
         ({"kernels.csv": "run\n"}, r"protocol\.json: cannot be read"),
         (
             {"kernels.csv": "run,time\n", "protocol.json": "{}"},
-            r"not the columns that .* got 'run, time'",
+            r"its columns are not those that .* got 'run, time'",
         ),
-        ({"kernels.csv": "", "protocol.json": "{}"}, r"not the columns that"),
+        ({"kernels.csv": "", "protocol.json": "{}"}, r"its columns are not those that"),
         ({"kernels.csv": "COLUMNS", "protocol.json": "{}"}, r"parts of the measurement are miss"),
         ({"kernels.csv": "COLUMNS", "protocol.json": "{"}, r"protocol.json: not valid JSON"),
         ({"kernels.csv": "\xff", "protocol.json": "{}"}, r"kernels.csv: not valid UTF-8"),

@@ -74,7 +74,7 @@ class LoadedModel(CompositionModel):
             parts = [part for part in found.parts.values() if not np.isfinite(part).all()]
             fine = np.isfinite(ends).all() and (ends > 0).all() and not parts
             if not fine or (np.diff(ends) < -_ROUNDING * ends[:, 1:]).any():
-                raise FloatingPointError("bands that are not positive and ascending")
+                raise FloatingPointError("its bands are not positive and ascending")
         return found
 
 

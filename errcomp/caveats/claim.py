@@ -244,7 +244,7 @@ def aggregation_not_stated(case: Case) -> Finding | None:
         return None
     written = ", ".join(f"{name} {percent(value)}" for name, value in figures.items())
     fitting = f"{case.claimed} matches only the {' and the '.join(fits)}"
-    verdict = fitting if fits else f"none rounds to {case.claimed}"
+    verdict = fitting if fits else f"none agrees with {case.claimed}"
     message = (
         f"The claim {case.claimed} does not name its average. Errors here: {written}; {verdict}."
     )

@@ -87,8 +87,7 @@ def few_configurations(case: Case) -> Finding | None:
     "errors, which is robust to a heavy tail. Fires when the correlation is significant and makes "
     "an interval at least a quarter wider (design effect of 1.56 or more).",
     remedy="Report the number of models or devices, not only the number of pairs. Intervals "
-    "marked ‡ count whole models and devices, not single pairs; --cluster KEY counts the groups of "
-    "another key instead.",
+    "marked ‡ treat each model or device as one unit; --cluster KEY names another key.",
 )
 def clustered(case: Case) -> Finding | None:
     """Find pairs of one model or device with correlated errors."""

@@ -116,8 +116,8 @@ def add_interval_arguments(parser: argparse.ArgumentParser) -> None:
         "--cluster",
         metavar="KEYS",
         help="one or two keys that group pairs with correlated errors, e.g. model,device: "
-        "intervals then count whole models and devices (default: model and device if the table has "
-        "them; `none` treats every pair as independent)",
+        "intervals then treat each model or device as one unit (default: model and device if "
+        "the table has them; `none` treats every pair as independent)",
     )
     parser.add_argument("--seed", type=seed, default=0, metavar="N", help=SEED_HELP)
 

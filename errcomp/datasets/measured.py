@@ -143,8 +143,8 @@ def _collected(source: Path, collected: str, columns: Mapping[str, Column]) -> t
     header = content.partition("\n")[0].split(",")
     if header != [*columns]:
         raise InputError(
-            f"{source / collected}: not the columns that the script in benchmarks writes: got "
-            f"{', '.join(header)[:80]!r}. Rerun the script in benchmarks."
+            f"{source / collected}: its columns are not those that the script in benchmarks/ "
+            f"writes: got {', '.join(header)[:80]!r}. Rerun the script in benchmarks/."
         )
     try:
         known = json.loads(protocol)

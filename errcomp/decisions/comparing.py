@@ -282,8 +282,8 @@ def predict(
         if np.isnan(chance).any():
             raise InputError(
                 f"{source + ': ' if source else ''}every row is measured, under a single "
-                "condition: without the compared rows, none is left to learn errors from. Add "
-                "rows without a measurement, or more conditions."
+                "condition. All rows are compared, so none is left to learn errors from. Add rows "
+                "without a measurement, or more conditions."
             )
     else:
         model = probabilities.learned(choices, known, seed)
@@ -400,8 +400,8 @@ def _choices(
         rows = choices.rows.take(np.arange(at.start, at.stop))
         if np.isnan(rows.price).any():
             raise InputError(
-                f"an alternative{where} has no price ({asked.price}). Fill in the column for each "
-                "row of this choice."
+                f"an alternative{where} has no price ({asked.price}). Fill in column "
+                f"{asked.price} in each of these rows."
             )
         names = [choices.alternatives[i] for i in rows.alternative]
         draws = model.times(np.arange(at.start, at.stop)) - rows.price

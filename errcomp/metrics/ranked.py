@@ -381,7 +381,7 @@ for _percent in (90, 95, 99):
 for _percent in (50, 90, 95, 99):
     declare(
         "median_ape_approx" if _percent == 50 else f"p{_percent}_ape_approx",
-        f"{'median' if _percent == 50 else f'P{_percent}'} APE ±0.5 %",
+        f"approx. {'median' if _percent == 50 else f'P{_percent}'} APE",
         unit="fraction",
         kind="quantile",
         order=150 + _percent % 10 + (_percent > 50),

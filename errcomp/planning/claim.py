@@ -246,8 +246,8 @@ def _pilot(pairs: Pairs, cluster: str | None) -> tuple[str, list[Floats]]:
     if len(groups) < _FEWEST_CLUSTERS:
         raise InputError(
             f"a pilot needs at least {_FEWEST_CLUSTERS} clusters to show how much they differ, "
-            f"got {len(groups)} of {key}. Choose another key with --cluster (cluster=), or none "
-            "if pairs are independent."
+            f"got {len(groups)} (values of {key}). Choose another key with --cluster (cluster=), "
+            "or none if pairs are independent."
         )
     return key, groups
 

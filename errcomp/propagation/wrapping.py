@@ -290,6 +290,7 @@ def wrap(
     if not isinstance(model, ErrorModel) and not callable(getattr(model, "predict", None)):
         raise InputError(
             f"{type(model).__name__} gives no bands. Pass the result of "
-            "errcomp.propagation.fit_errors or given_errors, or a fitted composition."
+            "errcomp.propagation.fit_errors or given_errors, or a model that errcomp.calibration "
+            "fitted."
         )
     return Wrapped(predictor, model, kernels, kernel_class, unit)

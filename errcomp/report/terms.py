@@ -544,15 +544,16 @@ _CONCEPTS = (
     ),
     Term(
         "Drift",
-        "Many small changes that add up, as in a random walk; a variogram shows how far errors "
-        "drift apart as the number of releases between them grows.",
+        "Lasting change of an error over releases, in a few steps or in many small changes; a "
+        "variogram shows how far errors drift apart as the number of releases between them grows.",
         TIME,
         HALF_LIFE,
         r"\bdrifts?\b|\bvariogram\b",
     ),
     Term(
         "Promise",
-        "The largest error that a model may have; by default, twice the error at calibration.",
+        "The error that a model is promised not to exceed; by default, in forecasts, twice the "
+        "error at calibration.",
         TIME,
         HALF_LIFE,
         r"\bpromised?\b",

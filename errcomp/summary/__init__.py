@@ -61,7 +61,7 @@ class _Units(Part):
     def read(self, field: Field) -> Mapping[str, Any]:
         for name in _NAMES.read(field.at("units")):
             if name not in FIGURES:
-                raise InputError(f"units.{name} must be one of {', '.join(FIGURES)}, got {name!r}")
+                raise InputError(f"units has no figure {name!r}. Figures: {', '.join(FIGURES)}")
         return {}
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:

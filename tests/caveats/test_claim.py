@@ -194,7 +194,7 @@ def test_an_average_that_is_not_stated() -> None:
         "geometric mean 0.00 %, weighted mean 13.73 %; 15% matches only the median."
     )
     none = caveat_of(aggregation_not_stated(case_of({**CLAIM, "low": 0.2, "high": 0.21})))
-    assert none.message.endswith("; none rounds to 15%.")
+    assert none.message.endswith("; none agrees with 15%.")
     assert none.evidence["fits"] == []
 
 

@@ -50,7 +50,7 @@ def _set(*path: Any) -> Callable[[Any], None]:
         ("metrics", _drop("rows", 0, "device"), r"rows\[0\] has no key 'device'"),
         ("metrics", _set("macro", {"mape": 0.1}), "macro must be the means of exactly the metrics "
             "in units"),
-        ("metrics", _set("units", {"strange": "fraction"}), r"units\.strange must be one of mape"),
+        ("metrics", _set("units", {"strange": "fraction"}), "units has no figure 'strange'"),
         ("search", _set("matches", 0, "values", {}), r"matches\[0\]\.values has no key ''"),
         ("search", _drop("searched", "by_complexity", 0, "expected"),
          r"by_complexity\[0\] has no key 'expected'"),

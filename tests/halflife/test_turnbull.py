@@ -213,9 +213,9 @@ def test_effective_number_where_nothing_is_rejected():
 @pytest.mark.parametrize(
     ("left", "right", "message"),
     [
-        ([], [], "one value per unit"),
-        ([1, 2], [3], "one value per unit"),
-        ([[1.0]], [[2.0]], "one value per unit"),
+        ([], [], "one value per observed unit"),
+        ([1, 2], [3], "one value per observed unit"),
+        ([[1.0]], [[2.0]], "one value per observed unit"),
         ([1, 2, 2], [2, 2, 2], r"got \(2.0, 2.0\] in units 2, 3"),
         ([-1], [2], r"got \(-1.0, 2.0\] in unit 1"),
         ([np.nan], [2], "got"),

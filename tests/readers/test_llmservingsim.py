@@ -178,7 +178,7 @@ def test_a_summary_of_nothing(tmp_path: Path) -> None:
     path.write_text("Metric   vLLM   Sim   Diff%\nTTFT Mean   nan   nan   +nan%\n")
     assert llmservingsim.read(path).rows["status"].to_list() == ["no value"]
     path.write_text("Metric   vLLM   Sim   Diff%\nTTFT Mean   1.2.3   4   +1%\n")
-    with pytest.raises(InputError, match="line 2: expected two numbers"):
+    with pytest.raises(InputError, match="line 2: the measured and the predicted value must be"):
         llmservingsim.read(path)
 
 

@@ -133,7 +133,9 @@ def test_what_progress_raises_is_not_about_the_artifact(artifact: Artifact) -> N
 )
 def test_two_names_of_one_configuration_are_refused(artifact: Artifact, stem: str) -> None:
     artifact.prediction(f"{H100}/{stem}.json")
-    with pytest.raises(InputError, match=f"{H100}/{stem}: sequence length and batch must be"):
+    with pytest.raises(
+        InputError, match=f"{H100}/{stem}: in the file name, sequence length and batch"
+    ):
         neusight.read(artifact.root)
 
 

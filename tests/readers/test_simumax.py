@@ -43,7 +43,7 @@ def test_runs_that_share_a_measurement_of_memory_have_one_row_of_it() -> None:
 def test_the_notes_say_what_does_not_follow_and_what_was_left_out() -> None:
     assert simumax.read(GOOD).notes == (
         "1 of 5 errors printed in the file do not follow from its values.",
-        "Its authors list 1 run that they left out (1 vpp).",
+        "The authors of the file list 1 run that they left out (1 vpp).",
     )
 
 

@@ -70,7 +70,7 @@ def test_pit_counts_and_the_binomial_interval(validation):
 
 
 def test_pit_of_what_has_none(validation):
-    with pytest.raises(InputError, match="no PIT for 'unknown': bounds have no distribution."):
+    with pytest.raises(InputError, match="no PIT .* for 'unknown': bounds have no distribution."):
         pit(validation, "unknown")
     with pytest.raises(
         InputError, match="it was not validated. Assumptions with a PIT: estimated, independent"

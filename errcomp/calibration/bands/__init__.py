@@ -424,8 +424,9 @@ def level_notes(infos: Sequence[LevelInfo]) -> list[str]:
     if beyond:
         names = ", ".join(_percent(info.level) for info in beyond)
         notes.append(
-            f"no held-out run needed bands as wide as those of {names}: an assumed tail "
-            f"determines their width, because {beyond[0].n} runs from {beyond[0].groups} groups "
-            f"carry only as much information as {beyond[0].effective:.1f} independent runs"
+            f"all errors of held-out runs are within narrower bands than those of {names}: their "
+            f"width comes from an assumed tail of the errors, because {beyond[0].n} runs from "
+            f"{beyond[0].groups} groups carry only as much information as "
+            f"{beyond[0].effective:.1f} independent runs"
         )
     return notes

@@ -577,8 +577,8 @@ def cv_plus(
     centre = as_floats(predictions, "predictions", ndim=2)
     if centre.shape[1] != len(sizes):
         raise InputError(
-            f"predictions must have one column per residual, got {centre.shape[1]} and "
-            f"{len(sizes)}."
+            f"predictions must have one column per residual, got {centre.shape[1]} columns and "
+            f"{len(sizes)} residuals."
         )
     masses = _masses(len(sizes), groups, level)
     return -_upper(sizes - centre, masses, level), _upper(centre + sizes, masses, level)

@@ -29,8 +29,8 @@ def adaptation_view(result: Adaptation) -> Report:
     ]
     notes: list[Note | str] = [
         f"Estimator: {result.estimator}. MAPE before: error on these runs before the adaptation. "
-        "Predictions move, Band: mean change by the adaptation, over the runs that the model was "
-        "fitted to.",
+        "Predictions move, Band: mean change that the adaptation makes, over all runs of the "
+        "original fit.",
         *unused_notes({run.run: run.reason for run in result.left_out}),
         *(item(f"{one.run} was used, though flagged: {one.evidence}.") for one in result.flagged),
         *_few(result),

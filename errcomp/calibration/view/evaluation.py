@@ -54,8 +54,8 @@ _LEGEND = (
     "APE: |predicted − measured| / measured. In 90 % band: per cent of runs inside their band, "
     "with a 95 % interval. Width: width of the 90 % band divided by the prediction. CRPS: "
     "continuous ranked probability score (in time), divided by the sum of kernels; lower is "
-    "better. Most confident 80 %: MAPE of the 80 % of runs with the narrowest bands; runs with "
-    "equally wide bands share the mean of their errors."
+    "better. Most confident 80 %: MAPE of the 80 % of runs with the narrowest bands; each of "
+    "several runs with equally wide bands counts with their mean error."
 )
 _GROUPS = {
     "leave-model-out": "model",

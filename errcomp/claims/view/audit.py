@@ -522,8 +522,8 @@ def _advice(caveats: Sequence[Caveat], by_cluster: bool = False) -> list[Advice]
     remedies = {code: check.remedy for code, check in known.items()}
     if by_cluster:
         remedies["clustered"] = (
-            "The intervals marked ‡ already count whole clusters. Quote the number of clusters "
-            "beside the number of pairs."
+            "The intervals marked ‡ already treat each cluster as one unit. Quote the number of "
+            "clusters beside the number of pairs."
         )
     return [
         Advice(caveat_text(c.code, known[c.code].title), c.message, remedies[c.code])

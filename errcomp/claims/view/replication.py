@@ -82,7 +82,7 @@ def _table(name: str, cells: Sequence[Cell]) -> Table:
 
 _OF_CHANCE = (
     "Chance: if the stated rule does not give the printed figure, the probability that one of the "
-    "other rules gives an unrelated figure (in brackets: number of rules tried)."
+    "other rules gives a random figure (in brackets: number of rules tried)."
 )
 
 

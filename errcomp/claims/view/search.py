@@ -56,8 +56,8 @@ def _table(result: SearchResult) -> Table:
     notes = [
         result.conclusion,
         "By chance: how many equally simple or simpler combinations of subset and rule would "
-        "match random figures, on average. The random figures are as close to the values of the "
-        "whole table as the published ones.",
+        "match random figures, on average. The random figures differ from the values of the whole "
+        "table by about as much as the published ones.",
         *_left_out(result),
     ]
     return Table(

@@ -79,7 +79,7 @@ def build(parser: Parser) -> None:
         "show",
         help="everything known about the claims of one tool",
         description="Show all claims about one tool: what exactly is claimed, where, by whom, "
-        "whether it can be checked, and what a survey found.",
+        "whether it can be checked, and what the survey that errcomp replicates found.",
     )
     show.add_argument("tool", metavar="TOOL", help="name of the tool (see: errcomp claims list)")
     add_output_arguments(show)

@@ -101,7 +101,8 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--errors",
         metavar="PATH",
-        help="more measured pairs of the same predictor, with the same keys, or a built-in table",
+        help="more measured pairs of the same predictor, to learn its errors from: a table with "
+        "the same keys, or a built-in one",
     )
     parser.add_argument(
         "--tool", metavar="NAME", help="tool of the table (default: the one it is about)"

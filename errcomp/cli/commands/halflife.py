@@ -208,7 +208,8 @@ def _add_blame(actions: argparse._SubParsersAction[Any]) -> None:
         "parts (kernels, operators) changed, since which version, and how much of the "
         "change each part explains. The history needs rows for both, and a column "
         "level that says which is which. Parts are matched to wholes by equal values "
-        "in shared columns, e.g. model, or by the beginning of their names.",
+        "in shared columns, e.g. model, or where the name of the part begins with "
+        "that of the whole.",
     )
     parser.add_argument("history", metavar="HISTORY", help=HISTORY)
     parser.add_argument(

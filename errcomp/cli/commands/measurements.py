@@ -107,8 +107,9 @@ def _build_budget(actions: Any) -> None:
         "budget",
         help="which part of a MAPE comes from measurements, kernels, composition, load or the tool",
         description="Split the MAPE of a tool into parts: noise of the measurements, rows with "
-        "equal keys and different values, copies, the load of the system, kernels, "
-        "adding kernels up to a run, one common factor, and the rest.",
+        "equal keys and different values, copies, the load of the system, errors of "
+        "kernels, adding kernels up to a run, one factor common to all predictions, "
+        "and the rest.",
     )
     add_table_arguments(parser)
     parser.add_argument("--tool", metavar="NAME", help="tool, where the table has several")

@@ -130,7 +130,7 @@ def _add_claim(claim: argparse.ArgumentParser) -> None:
     claim.add_argument(
         "--tool",
         metavar="NAME",
-        help="tool of the pilot, if it has several (default: the tool that the table is about)",
+        help="tool of the pilot, if it has several (default: the main tool of the table, if any)",
     )
     claim.add_argument(
         "--cluster",

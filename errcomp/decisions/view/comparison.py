@@ -36,8 +36,8 @@ def comparison_view(found: Comparison) -> Report:
     called = int(found.called.sum())
     tone: Tone = "good" if called == len(found) else "doubt"
     text = (
-        f"of {count(len(found), 'comparison')} with a probability of at least "
-        f"{100 * found.level:g} %."
+        f"of {count(len(found), 'comparison')}: one alternative is better with a probability of at "
+        f"least {100 * found.level:g} %."
     )
     draw = partial(probabilities, found)
     return Report(
@@ -71,10 +71,12 @@ def _answers(found: Comparison) -> list[Verdict]:
     if not choice.chosen:
         best = max(found.alternatives, key=lambda row: row.p_within)
         chance = forms.probability.write(best.p_within).text
-        text = (
-            f"meets the limit of {limit} with a probability of {100 * found.level:g} %. "
+        likely = (
             f"The most likely to meet it is {best.name} ({chance})."
+            if best.p_within >= 0.005
+            else f"Each of them meets it with a probability of {chance}."
         )
+        text = f"meets the limit of {limit} with a probability of {100 * found.level:g} %. {likely}"
         return [Verdict("No alternative", text, "bad")]
     among = f" (of those that meet the limit of {limit} with at least {100 * found.level:g} %)"
     text = (
@@ -129,7 +131,8 @@ def _alternatives(found: Comparison, what: str) -> Table:
     if priced:
         notes.append("Cost: relative to that of the chosen alternative.")
         notes.append(
-            "P on front: probability that no other is as good at the same or a lower cost."
+            "P on front: probability that no other alternative is as fast at the same or a "
+            "lower cost."
         )
     if limit:
         share = f"{100 * found.level:g}"

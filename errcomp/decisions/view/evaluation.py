@@ -109,7 +109,7 @@ def per_item(found: Decisions | Comparison) -> list[str]:
             f"Costs are compared ({found.price} {what}): where a text says faster, read cheaper."
         )
     elif found.higher:
-        notes.append("More is better: the higher value counts as faster.")
+        notes.append("More is better: where a text says faster, read higher.")
     return notes
 
 
@@ -201,10 +201,11 @@ def _summary(found: Decisions, title: str) -> Table:
     notes = [
         _needed(found),
         f"{count(found.n, 'comparison')} of two alternatives and {count(found.choices, 'choice')} "
-        f"of {named(found.between)}; equal: {listed(found.within)}.",
+        f"of {named(found.between)}, each at equal {listed(found.within)}.",
         f"Called: comparisons that are at least {100 * found.level:g} % sure. 95 % sure: "
         f"{count(found.sure, 'comparison')}. Probabilities are {_source(found)}.",
-        "Regret: measured time of the chosen alternative over that of the best, minus 1.",
+        f"Regret: measured {'cost' if found.price else 'time'} of the chosen alternative over "
+        "that of the best, minus 1.",
         *per_item(found),
     ]
     if found.ties:
@@ -245,17 +246,24 @@ def _calibration(found: Decisions) -> Table:
         Column("n", lambda row: row.n, forms.count),
     ]
     notes = [
-        "With errors "
+        "By what is assumed about the errors: "
         + "; ".join(
             f"{row.errors}: {100 * row.called:.0f} % called, "
-            f"{format_fraction(row.wrong_when_sure)} wrong where at least 95 % sure, stated and "
-            f"found probability {100 * row.gap:.1f} points apart"
+            f"{_wrong(row.wrong_when_sure)} where at least 95 % sure, stated and found probability "
+            f"{100 * row.gap:.1f} points apart"
             for row in found.assumptions
         )
     ] if found.assumptions else []  # fmt: skip
     return Table(
-        "Probability of the faster one, and how often it was", columns, found.calibration, notes
+        "Stated probability that one is faster, and how often it was",
+        columns,
+        found.calibration,
+        notes,
     )
+
+
+def _wrong(share: float) -> str:
+    return "none" if math.isnan(share) else f"{format_fraction(share)} wrong"
 
 
 def _top(found: Decisions, what: str) -> Table:

@@ -34,7 +34,7 @@ def checked_intervals(left: ArrayLike, right: ArrayLike) -> tuple[Floats, Floats
     lower, upper = np.asarray(left, dtype=float), np.asarray(right, dtype=float)
     if lower.ndim != 1 or lower.shape != upper.shape or not len(lower):
         raise InputError(
-            "left and right must have one value per unit, got shapes "
+            "left and right must have one value per observed unit (e.g. a series), got shapes "
             f"{lower.shape} and {upper.shape}."
         )
     bad = ~((lower >= 0) & (lower < upper) & np.isfinite(lower))

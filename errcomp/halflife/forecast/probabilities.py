@@ -443,7 +443,10 @@ def forecast_drift(
     law = np.array([[c, beta]], dtype=float)
     all_draws = law if draws is None else np.asarray(draws, dtype=float)
     if all_draws.ndim != 2 or all_draws.shape[1] != 2 or not len(all_draws):
-        raise InputError(f"draws must have two columns, c and beta, got shape {all_draws.shape}.")
+        raise InputError(
+            "draws must have two columns, c and beta of the power law of the drift, got shape "
+            f"{all_draws.shape}."
+        )
     for laws in (law, all_draws):
         if not (np.isfinite(laws).all() and (laws >= 0).all() and (laws[:, 1] <= 2).all()):
             raise InputError(

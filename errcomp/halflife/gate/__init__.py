@@ -133,8 +133,8 @@ def as_parts(
     if off.any():
         wrong = np.unique(series[off])
         raise InputError(
-            "reference (log measured before - now) and predictor (log predicted now - before) must "
-            f"add up to the change of the error; they do not in {len(wrong)} series: "
+            "reference (log measured, before minus now) and predictor (log predicted, now minus "
+            f"before) must add up to the change of the error; they do not in {len(wrong)} series: "
             f"{', '.join(panel.names[i] for i in wrong[:3].tolist())}."
         )
     base = (panel.version >= first[series]) & (panel.version <= found.last[series])

@@ -252,9 +252,9 @@ def _if_independent(p: float, alone: float, alpha: float) -> tuple[str, ...]:
     if alone > alpha or p <= alpha:
         return ()
     return (
-        "A possible step is not reported: it is significant if neighbouring values are "
-        f"independent (p = {alone:.2g}), but not if they are correlated (p = {p:.2g}), because a "
-        "slow swing looks the same. More versions, or more series, would decide.",
+        f"A possible step is not reported: it is significant (p ≤ {alpha:g}) if neighbouring "
+        f"values are independent (p = {alone:.2g}), but not if they are correlated (p = {p:.2g}), "
+        "because a slow swing looks the same. More versions, or more series, would decide.",
     )
 
 

@@ -149,7 +149,7 @@ def _parts(found: Blame, events: Sequence[Event]) -> Table:
         # A page has them above.
         *(item(text, "text") for text in told or [f"{_NOTHING.head} {_NOTHING.text}"]),
         f"Points: change of the part in per cent of the time of its {found.whole} before, with a "
-        "95 % interval. Times are means over the versions since the change before, and until the "
+        "95 % interval. Before: mean time since the previous change. After: mean time until the "
         "next one.",
     ]
     if any(event.rest.before < 0 or event.rest.after < 0 for event in events):
@@ -223,8 +223,9 @@ def _versions(found: Blame) -> Table:
     shown.sort(key=lambda row: found.versions.index(row.version))
     notes: list[Note | str] = [
         f"With an event: number of series of level {found.whole} with a step at this version, in "
-        "the series or in one of its parts. Largest part: the part that contributes most to the "
-        "change, its mean change in points, and the number of series in which it clearly changed.",
+        "the series or in one of its parts. Largest part: of the parts listed before and after, "
+        "the one that contributes most to the change, its mean change in points, and the number "
+        "of series in which it clearly changed.",
     ]
     if len(rows) > len(shown):
         notes.append(f"{len(shown)} of {len(rows)} versions are shown; --json lists all.")
@@ -256,7 +257,8 @@ def contributions(found: Blame, ax: Axes | None = None) -> Axes:
 
     if not found.events:
         raise InputError(
-            "neither the runs nor their parts have a step, so there is nothing to draw."
+            "neither the runs nor their parts have a step (a lasting change), so there is "
+            "nothing to draw."
         )
     event = found.events[0]
 

@@ -156,8 +156,8 @@ def about_noise(result: GateResult) -> list[str]:
     if result.autocorrelation is not None and result.autocorrelation >= _SLOW:
         lines.append(
             f"The noise of successive checks is correlated ({result.autocorrelation:.2f}). The "
-            "test allows for this, but a slow swing stronger than this correlation counts as a "
-            "shift."
+            "test allows for this, but a slow swing that this correlation does not explain counts "
+            "as a shift."
         )
     return lines
 

@@ -136,9 +136,9 @@ def _expiry(group: GroupHalfLife, clock: Clock) -> Expiry:
         raise InputError(f"clock must be 'releases' or 'months', got {clock!r}.")
     if group.threshold.value is None:
         raise InputError(
-            "survival cannot be drawn: the error at calibration is unknown, so when it doubles is "
-            f"not defined ({group.threshold.refused.rstrip('.')}). Give the promised error "
-            "(error=)."
+            "survival cannot be drawn: the error at calibration is unknown, so the time until it "
+            f"doubles is not defined ({group.threshold.refused.rstrip('.')}). Give the promised "
+            "error (error=)."
         )
     if clock not in group.expiry:
         raise InputError(

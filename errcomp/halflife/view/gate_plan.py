@@ -30,11 +30,11 @@ def plan_view(plan: GatePlan) -> Report:
     ]
     notes: list[Note | str] = [
         _answer(plan),
-        f"Chance that `errcomp halflife check` reports a change of {change} in one of "
-        f"{count(plan.series, 'series')} that comes after {plan.looks} looks (validations). "
-        f"Simulated with normally distributed noise: {format_fraction(plan.noise)} between "
-        f"repeats of a look, which averages out, and {_between(plan)}. Noise: standard deviation "
-        "of the mean of the repeats.",
+        f"Chance that `errcomp halflife check` reports a change of {change} that occurs after "
+        f"{plan.looks} looks (validations), in one of {count(plan.series, 'series')}. Simulated "
+        f"with normally distributed noise: {format_fraction(plan.noise)} between repeats of a "
+        f"look, which averages out, and {_between(plan)}. Noise: standard deviation of the mean "
+        "of the repeats.",
         *(item(text) for text in plan.notes),
     ]
     title = f"Repeats that find a change of {change}"

@@ -198,8 +198,9 @@ def _explained(found: MeasurementCheck) -> list[Table]:
         Column("Ratio up to", largest, forms.significant(3)),
     ]
     notes = [
-        "Rows with equal keys differ in these columns, so add the columns to the keys. Explains: "
-        "share of the variance (of logarithms) within equal keys."
+        "Rows with equal keys differ in these columns. Add those that are settings to the keys, "
+        "but not dates or numbers of repetitions. Explains: share of the variance (of logarithms) "
+        "within equal keys."
     ]
     times = {one.column for one in found.left_out if one.kind in ("time", "repeat")}
     if named := [row.column for row in found.explained if row.column in times]:

@@ -113,10 +113,10 @@ def _left_out(found: Leakage) -> list[Table]:
         Column("MAPE", lambda row: row.mape, forms.percent),
     ]
     notes = [
-        "MAPE of a simple predictor (a straight line in logarithms, plus its error at the nearest "
-        "row of the fit), on the evaluated table alone. The further the MAPE with random rows "
-        "left out is below the MAPE with whole values of a key left out, the more optimistic a "
-        "random split is."
+        "MAPE of a simple predictor (a straight line in logarithms, corrected by its error at the "
+        "nearest row of the fit), on the evaluated table alone. The further the MAPE with random "
+        "rows left out is below the MAPE with whole values of a key left out, the more optimistic "
+        "a random split is."
     ]
     rows = {one.what: one for one in found.left_out}
     worst = max(found.left_out, key=lambda one: one.mape)

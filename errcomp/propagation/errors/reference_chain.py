@@ -187,9 +187,9 @@ class ChainError:
 
     def __float__(self) -> float:
         raise TypeError(
-            f"the error of a chain is not a single number: {self}. Use .error (the last "
-            "reference) or .error_any (the same for any correlation): both are pairs, at least "
-            "and at most."
+            f"the error of a chain is not a single number: {self}. Use .error (against the last "
+            "reference) or .error_any (the same, for any correlation): each is a pair of a lower "
+            "and an upper bound."
         )
 
     def to_dict(self) -> dict[str, Any]:

@@ -268,8 +268,9 @@ class MomentsAlgebra(Algebra[Canonical]):
     def __init__(self, terms: Terms) -> None:
         if not math.isinf(terms.df):
             raise NotDefinedError(
-                f"Student t errors (df = {terms.df:g}) have no linear form in normal factors. Use "
-                "graph_moments, which averages over their random scale, or Monte Carlo."
+                f"Student t errors (df = {terms.df:g}) are not a linear function of normal "
+                "variables. Use graph_moments, which averages over their random scale, or Monte "
+                "Carlo."
             )
         self._leaves: Leaves = leaves_of(terms)
         self._log_normal = terms.kind == "log-ratio"

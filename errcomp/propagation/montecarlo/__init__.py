@@ -310,8 +310,8 @@ def _checked(out: Floats, draws: int) -> Floats:
     if out.shape != (draws,) or out.dtype.kind not in "fiu":
         raise InputError(
             f"the graph must return one time for each of {draws} draws, got an array of shape "
-            f"{out.shape} and type {out.dtype}. Compute the time with the algebra that the graph "
-            "receives as its argument."
+            f"{out.shape} and type {out.dtype}. Compute the time with the methods of the object "
+            "that the graph receives as its argument."
         )
     bad = np.flatnonzero(np.isnan(out) | (out == -np.inf))
     if len(bad):

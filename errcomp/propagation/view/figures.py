@@ -382,8 +382,8 @@ def pit(validation: Validation, assumption: str, ax: Axes | None = None) -> Axes
         validated = assumption in {row.assumption for row in validation.rows}
         why = "bounds have no distribution" if validated else "it was not validated"
         raise InputError(
-            f"no PIT for {assumption!r}: {why}. Assumptions with a PIT: "
-            f"{describe_names(list(validation.pit), wanted=str(assumption))}"
+            f"no PIT (probability integral transform) for {assumption!r}: {why}. Assumptions with "
+            f"a PIT: {describe_names(list(validation.pit), wanted=str(assumption))}"
         )
     values = np.asarray(validation.pit[assumption], dtype=float)
     if not len(values) or not ((values >= 0) & (values <= 1)).all():

@@ -91,9 +91,9 @@ def with_keys_from_names(output: Output, pattern: str) -> Output:
         if len(ways) > 1:
             first, second = ("; ".join(f"{k}={v}" for k, v in way.items()) for way in ways[:2])
             raise InputError(
-                f"{name}: fits the pattern {pattern!r} in several ways: {first}, or {second}. "
-                "Write the text of the name in place of one key of the pattern, and give the "
-                "value of that key with --set."
+                f"{name}: fits the pattern {pattern!r} in several ways: {first}, or {second}. In "
+                "the pattern, replace one key by its literal text in the name, and give the value "
+                "of that key with --set."
             )
     return _filled(output, [ways[0] for ways in found])
 

@@ -443,7 +443,9 @@ def read_summary(source: Source) -> Rows:
         values = (_number(measured), _number(predicted))
         if None in values:
             raise source.error(
-                f"expected two numbers, got {measured!r} and {predicted!r}.", line=line_number
+                f"the measured and the predicted value must be numbers, got {measured!r} and "
+                f"{predicted!r}.",
+                line=line_number,
             )
         sides = dict(zip(("measured", "predicted"), values, strict=True))
         rows.append(

@@ -181,7 +181,7 @@ def _notes(content: dict[str, Any], unlike: int, n: int) -> list[str]:
     if total := sum(left.values()):
         listed = ", ".join(f"{n} {name.removesuffix('_rows')}" for name, n in left.items() if n)
         runs = "run" if total == 1 else "runs"
-        notes.append(f"Its authors list {total} {runs} that they left out ({listed}).")
+        notes.append(f"The authors of the file list {total} {runs} that they left out ({listed}).")
     return notes
 
 

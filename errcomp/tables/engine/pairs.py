@@ -164,9 +164,9 @@ class PairRows(EngineRows, Keyed):
             both = apart & {text for value, text in distinct if str(value) not in options}
             if both:
                 raise InputError(
-                    f"{self.prefix}cannot select by {name!r}: {self.engine} writes several of its "
-                    f"values as {shown(min(map(str, both)))}. Cast the column to text in "
-                    f"{self.engine} first."
+                    f"{self.prefix}cannot select by {name!r}: {self.engine} writes different "
+                    f"values of this column as the same text, {shown(min(map(str, both)))}. Cast "
+                    f"the column to text in {self.engine} first."
                 )
             lost = [option for option in options if option not in texts]
             # Each engine writes True, times and decimals in its own way.

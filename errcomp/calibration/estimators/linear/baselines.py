@@ -360,8 +360,8 @@ class RobustLinear(_Baseline):
     def _check(self, x: Floats) -> None:
         if not (np.isfinite(self.ridge) and self.ridge >= 0):
             raise InputError(
-                "ridge (the penalty, as a number of runs that have no effect) must be 0 or more, "
-                f"got {self.ridge!r}."
+                "ridge (the penalty: as strong as this many runs without any effect) must be 0 or "
+                f"more, got {self.ridge!r}."
             )
         if not (np.isfinite(self.degrees) and self.degrees > 0):
             raise InputError(

@@ -290,7 +290,7 @@ def read_rocpd(source: Source) -> Rows:
                 frames.append(_copies(database, suffix))
     frame = pl.concat([frame for frame in frames if frame is not None], how="diagonal_relaxed")
     if frame.is_empty():
-        raise source.error("no kernel ran. Profile with --kernel-trace.")
+        raise source.error("the file lists no kernel. Profile with --kernel-trace.")
     frame = frame.sort("start", maintain_order=True).with_columns(
         measured=(pl.col("end") - pl.col("start")).cast(pl.Float64),
     )

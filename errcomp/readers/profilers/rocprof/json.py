@@ -71,7 +71,7 @@ def read_json(source: Source) -> Rows:
         rows += fine
     if not rows:
         raise source.error(
-            f"no kernel ran ({bad} records without times). Profile with --kernel-trace."
+            f"no kernel has times ({bad} records without times). Profile with --kernel-trace."
         )
     columns = dict.fromkeys(key for row in rows for key in row)
     table = {column: [row.get(column) for row in rows] for column in columns}
