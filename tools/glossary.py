@@ -33,7 +33,7 @@ def entry(term: Term) -> str:
     title = page.rpartition("/")[2].removesuffix(".md").replace("-", " ")
     title = re.sub("^half ", "half-", title).capitalize()
     text = f"**{term.name}**: {term.text}"
-    found = re.findall(r"(\d+)(?: to (\d+))? %", re.sub("`.*?`|95 %", "", text))
+    found = re.findall(r"(\d+(?:\.\d+)?)(?: to (\d+))? %", re.sub("`.*?`|95 %", "", text))
     # A definition has no source: tests/docs/test_sources.py asks for one of each number.
     given = ", ".join(dict.fromkeys(f"{number} %" for pair in found for number in pair if number))
     return f"{text} [{title}]({term.page})" + (f" <!-- given: {given} -->" if given else "")

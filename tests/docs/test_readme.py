@@ -38,10 +38,10 @@ def test_counts_of_the_replication_are_those_of_the_code() -> None:
     assert f"{recomputed + counts['no data']} printed cells" in text
     assert f"{recomputed} are recomputed; {same} of these match the printed value" in text
     assert (
-        f"({counts['reproduced under another rule']} of the {same} only under a rule other than"
-        in text
+        f"({counts['reproduced under another rule']} of the {same} only under another rule," in text
     )
-    assert f"The other {counts['no data']} lack data" in text
+    assert f"and {counts['not reproduced']} do not" in text
+    assert f"For the {counts['no data']} cells that are not recomputed" in text
 
 
 @pytest.mark.extras

@@ -27,7 +27,7 @@ def test_matrix_products() -> None:
         ("A100", "matmul", "64x512x512", "time", 0.019, "ms"),
         ("A100", "matmul", "64x512x512", "throughput", 1.766, "TFLOP/s"),
     ]
-    assert "read as measured:" in found.notes[0]
+    assert "read as measured, because the name" in found.notes[0]
 
 
 def test_simulated_files_are_predictions() -> None:

@@ -306,8 +306,8 @@ def manifest_of(entries: Mapping[str, memoryview]) -> dict[str, Any]:
         )
     if (length := len(entries[_MANIFEST])) > _LARGEST_MANIFEST:
         raise InputError(
-            f"its manifest has {length:,} bytes; the manifest of a model may have at most "
-            f"{_LARGEST_MANIFEST:,}. Put long lists into arrays."
+            f"its manifest (the part in JSON) has {length:,} bytes; at most {_LARGEST_MANIFEST:,} "
+            "are allowed. Store long lists of the model as NumPy arrays."
         )
     data = bytes(entries[_MANIFEST])
     if hashlib.sha256(data).hexdigest().encode() != entries[_CHECKSUM]:

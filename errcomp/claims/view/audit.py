@@ -282,7 +282,8 @@ def _caveats_by_code(result: Audit, shown: Sequence[AuditRow]) -> list[Note]:
     rows: dict[str, list[str]] = {}
     for row in shown:
         for code in dict.fromkeys(caveat.code for caveat in row.caveats):
-            name = name_of(row) if row.key or len(result.by_tool) > 1 else "all"
+            several = len(result.by_tool) > 1
+            name = name_of(row, several) if row.key or several else "all"
             rows.setdefault(code, []).append(name)
     alone = len(shown) == 1
     items = (
@@ -426,9 +427,10 @@ def _undecided_notes(result: Audit) -> list[str]:
     return notes
 
 
-def name_of(row: AuditRow) -> str:
-    """Return the name of a group."""
-    return " ".join([*([row.tool] if not row.key else []), *map(key_text, row.key.values())])
+def name_of(row: AuditRow, with_tool: bool = False) -> str:
+    """Return the name of a group; where groups of several tools are listed, with its tool."""
+    tool = [row.tool] if not row.key or (with_tool and "tool" not in row.key) else []
+    return " ".join([*tool, *map(key_text, row.key.values())])
 
 
 def _in_brackets(tool: str) -> str:

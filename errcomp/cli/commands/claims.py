@@ -47,7 +47,7 @@ EXAMPLES = {
 
 #: Keys that all entries of an extracted table may have.
 _COMMON = {
-    "level": "level of all figures, e.g. kernel or model",
+    "level": "level at which all figures were evaluated, e.g. kernel or model",
     "reference": "what the predictions were compared with, e.g. hardware",
     "protocol": "how it was evaluated, e.g. held-out networks",
     "url": "where the source can be looked up",

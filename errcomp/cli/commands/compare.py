@@ -96,7 +96,7 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--kernels",
         action="store_true",
-        help="the table has kernels: compare the runs that they add up to",
+        help="the rows are kernels: add them up and compare the runs",
     )
     parser.add_argument(
         "--errors",

@@ -196,7 +196,7 @@ def _half(answers: Sequence[HalfLife]) -> tuple[str, str]:
     if _endless(answers[0]):
         return (
             f"more than {_least(answers)}",
-            f"fewer than half of the series have expired so far {censored}",
+            f"because fewer than half of the series have expired so far {censored}",
         )
     when = _or([_with_interval(answer) for answer in answers])
     return when, f"the time until half of the series have expired {censored}"
@@ -358,8 +358,9 @@ def _notes(half_lives: HalfLives) -> list[Note | str]:
     if any(fit.method == "steps" and not fit.refused for group in half_lives.groups
            for fit in group.estimates):  # fmt: skip
         notes.append(
-            "Median survival by steps: median survival of errors without noise, from the rate and "
-            "the sizes of the steps of all series; changes too small to be found are ignored."
+            "Median survival by steps: median survival if errors had no noise, computed from the "
+            "rate and the sizes of the steps of all series; changes too small to be found are "
+            "ignored."
         )
     if any(_too_few(group, half_lives.clocks[0]) for group in half_lives.groups):
         notes.append(

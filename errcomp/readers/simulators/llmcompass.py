@@ -120,8 +120,8 @@ def _origin(source: Source) -> tuple[dict[str, Any], str, list[str]]:
     side = "predicted" if how else "measured"
     if not how:
         notes.append(
-            "The values are read as measured: only names of simulated files end in _sim or "
-            "_roofline."
+            "The values are read as measured, because the name of the file does not end in _sim "
+            "or _roofline."
         )
     return keys, side, notes
 

@@ -337,7 +337,7 @@ DEEP = b"[" * 100_000 + b"]" * 100_000
         (b"9" * 5000, "not valid JSON"),
         (DEEP, "nested too deeply"),
         (b"[" * 40 + b"]" * 40, "nested more than 32 levels deep"),
-        (b'["' + b"x" * 2**24 + b'"]', "its manifest has 16,777,220 bytes"),
+        (b'["' + b"x" * 2**24 + b'"]', "its manifest .the part in JSON. has 16,777,220 bytes"),
     ],
     ids=lambda value: repr(value)[:20],
 )
