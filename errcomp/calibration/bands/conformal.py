@@ -425,7 +425,7 @@ def half_widths(
     if outside.any():
         rows = np.flatnonzero(outside).tolist()
         raise InputError(
-            f"the median must lie within its bands, got a median outside in {describe_rows(rows)} "
+            f"each median must lie within its bands, but it does not in {describe_rows(rows)} "
             f"(first such median: {middle[rows[0]]:.6g}). Sort the quantiles of each row."
         )
     width = np.maximum(below, 0) + np.maximum(above, 0)

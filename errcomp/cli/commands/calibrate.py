@@ -138,10 +138,10 @@ def build(parser: Parser) -> None:
     check = actions.add_parser(
         "check",
         help="name runs whose kernels are implausible, with the evidence",
-        description="List the runs whose measurements look unreliable, by their kernels and not "
-        "by their total time: matrix products or all kernels far slower than in other "
-        "runs, more memory than the device has, missing kernels, or a host that is "
-        "slower than the kernels.",
+        description="List the runs whose measurements look unreliable. This follows from their "
+        "kernels, not from their total time: matrix products or all kernels far "
+        "slower than in other runs, more memory than the device has, missing kernels, "
+        "or a host that is slower than the kernels.",
     )
     _add_path(check)
     _add_task(check)

@@ -79,7 +79,7 @@ def build(parser: Parser) -> None:
         "--keys",
         metavar="COLUMNS",
         help="columns that identify a configuration (default: all except quantities, identifiers, "
-        "dates and repetitions; a text such as a=1,b=2 is split into keys)",
+        "dates and repetitions; a cell such as a=1,b=2 is split into keys)",
     )
     check.add_argument(
         "--by",

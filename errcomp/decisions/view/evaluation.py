@@ -175,14 +175,15 @@ def _needed(found: Decisions) -> str:
 
 def _source(found: Decisions) -> str:
     if not found.left_out:
-        return "none: too few alternatives and conditions to leave some out"
-    left = (
-        "both alternatives of each comparison were left out of its error model"
+        return "not computed: too few alternatives and conditions to leave some out"
+    own = (
+        "two alternatives"
         if found.left_out == "alternatives"
-        else f"the {found.cluster or 'condition'} of each comparison was left out of its error "
-        "model"
+        else f"own {found.cluster or 'condition'}"
     )
-    return f"learned from the errors of measured pairs; {left}"
+    return (
+        "learned from the errors of measured pairs, for each comparison without those of its " + own
+    )
 
 
 def _summary(found: Decisions, title: str) -> Table:
@@ -246,11 +247,11 @@ def _calibration(found: Decisions) -> Table:
         Column("n", lambda row: row.n, forms.count),
     ]
     notes = [
-        "By what is assumed about the errors: "
+        "Results by assumption about the errors: "
         + "; ".join(
             f"{row.errors}: {100 * row.called:.0f} % called, "
-            f"{_wrong(row.wrong_when_sure)} where at least 95 % sure, stated and found probability "
-            f"{100 * row.gap:.1f} points apart"
+            f"{_wrong(row.wrong_when_sure)}, stated and found probability {100 * row.gap:.1f} "
+            "points apart"
             for row in found.assumptions
         )
     ] if found.assumptions else []  # fmt: skip
@@ -263,7 +264,9 @@ def _calibration(found: Decisions) -> Table:
 
 
 def _wrong(share: float) -> str:
-    return "none" if math.isnan(share) else f"{format_fraction(share)} wrong"
+    if math.isnan(share):
+        return "none at least 95 % sure"
+    return f"{format_fraction(share)} wrong of those at least 95 % sure"
 
 
 def _top(found: Decisions, what: str) -> Table:

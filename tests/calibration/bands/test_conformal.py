@@ -497,7 +497,7 @@ def put(row, value):
         (0, lambda v: v[:, None], "median must have 1 dimension"),
         (0, lambda v: v[:0], "at least one row"),
         (0, lambda v: ["x"] * 48, "median must be numbers"),
-        (0, put(5, 9.0), "median must lie within its bands, got a median outside in row 5"),
+        (0, put(5, 9.0), "median must lie within its bands, but it does not in row 5"),
         (3, put(1, np.inf), "y must be finite, got inf in row 1"),
         (3, lambda v: v[:-1], "one value per median, got 47 for 48"),
         (4, lambda v: v[:-1], "groups must be 48 names"),
