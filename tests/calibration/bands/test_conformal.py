@@ -273,7 +273,7 @@ def test_what_a_factor_rests_on():
     assert info.beyond
     assert found.factors_[3] == info.factor
     assert "9 for 90 %, 19 for 95 %. For guaranteed" in found.notes[0]
-    assert "no held-out run needed bands as wide" in found.notes[1]
+    assert "all errors of held-out runs are within narrower bands" in found.notes[1]
     exact = fitted(20, 5).info_[3]
     assert (exact.correlation, exact.effective, exact.beyond) == (None, None, False)
 
@@ -582,5 +582,5 @@ def test_cv_plus_by_group_and_bad_shapes():
     groups = ["a"] * 5 + ["b", "c"]
     low, high = cv_plus(np.zeros((1, 7)), residuals, 0.5, groups=groups)
     assert (low.tolist(), high.tolist()) == ([-2.0], [2.0])
-    with pytest.raises(InputError, match="one column per residual, got 6 and 7"):
+    with pytest.raises(InputError, match="one column per residual, got 6 columns and 7 residuals"):
         cv_plus(np.zeros((1, 6)), residuals, 0.5)
