@@ -98,7 +98,7 @@ class TestSteps:
         rows = rows_of(blis / "round2_lomo_per_step_results.csv")
         rows = [row for row in rows if row["regime"] != "ALL"]
         error = np.abs(column(rows, "mean_predicted") / column(rows, "mean_actual") - 1)
-        assert f"over the {len(rows)} groups of the leave-one-model-out table" in TEXT
+        assert f"over the {len(rows)} groups of BLIS's own table of held-out models" in TEXT
         assert f"the median error of the mean step time is {100 * np.median(error):.1f} %" in TEXT
 
 

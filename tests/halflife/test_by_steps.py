@@ -194,7 +194,7 @@ def test_an_endless_half_life():
         (
             np.zeros((30, 24)),
             0.01,
-            "too few steps for a rate: 1 (at least 8), releases with a step: 1 (at least 4)",
+            "too few steps that begin within the limit: 1 of 8 needed, at 1 of 4 releases",
         ),
         (stepping(), 0.3, "noise hides steps as large as the threshold"),
         (stepping(n=30, m=3), 0.01, "could be searched for steps: 3 values"),

@@ -61,9 +61,9 @@ _COLUMNS = (
     *("cluster", "returned", "unconfirmed", "last_seen"),
 )
 #: Why a series has no time of expiry: it was never valid.
-AT_START = "their error was clearly beyond the limit at their first version"
+AT_START = "clearly beyond the threshold at the first version"
 #: Why a series has no time of expiry: its noise hides it.
-TOO_NOISY = "too noisy: no validation is clearly within the limit"
+TOO_NOISY = "too noisy for the threshold: no validation is clearly within it"
 _PERSISTS = (
     "No series expires and recovers unnoticed, between two successive validations or within the "
     "noise."

@@ -169,7 +169,8 @@ def _of_group(half_lives: HalfLives, group: GroupHalfLife) -> Verdict:
     half = [group.estimate("turnbull", clock) for clock in half_lives.clocks] if n > 1 else []
     medians = [fit for fit in half if fit is not None and fit.half_life is not None]
     if medians:
-        text += f" Median survival: {', '.join(_half(medians))}."
+        because = ", because " if _endless(medians[0]) else ", "
+        text += f" Median survival: {because.join(_half(medians))}."
     by_steps = [group.estimate("steps", clock) for clock in half_lives.clocks] if n > 1 else []
     known = [fit for fit in by_steps if fit and fit.half_life and math.isfinite(fit.half_life)]
     if known:
@@ -196,7 +197,7 @@ def _half(answers: Sequence[HalfLife]) -> tuple[str, str]:
     if _endless(answers[0]):
         return (
             f"more than {_least(answers)}",
-            f"because fewer than half of the series have expired so far {censored}",
+            f"fewer than half of the series have expired so far {censored}",
         )
     when = _or([_with_interval(answer) for answer in answers])
     return when, f"the time until half of the series have expired {censored}"

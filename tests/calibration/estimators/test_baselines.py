@@ -119,11 +119,11 @@ class TestLine:
         [
             (
                 {"ridge": -1.0},
-                r"ridge \(the penalty, as a number of runs that have no effect\) must be",
+                r"ridge \(the penalty: as strong as this many runs",
             ),
             (
                 {"ridge": float("nan")},
-                r"ridge \(the penalty, as a number of runs that have no effect\) must be",
+                r"ridge \(the penalty: as strong as this many runs",
             ),
             ({"degrees": 0.0}, r"degrees \(of freedom\) must be"),
             ({"degrees": float("inf")}, r"degrees \(of freedom\) must be"),
