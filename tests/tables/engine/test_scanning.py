@@ -234,7 +234,7 @@ def test_an_audit_leaves_a_folder_on_disk(folder: Path, tmp_path: Path, run: Run
     assert document["engine"] == "Polars"
     assert "duplicated-configurations" in document["not_looked_for"]
     assert run("report", folder, "-o", page).code == 0
-    assert "To plot single pairs, make the report" not in page.read_text()
+    assert "To plot individual pairs, make the report" not in page.read_text()
 
 
 def test_what_looks_at_single_pairs_refuses_a_folder(folder: Path, run: Run) -> None:
