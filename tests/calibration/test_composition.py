@@ -308,7 +308,7 @@ def test_an_evaluation_counts_bands_that_nothing_calibrated(
     assert found.row(split, "linear").uncalibrated == few.n_runs
     assert found.to_dict()["rows"][0]["uncalibrated"] == few.n_runs
     text = said(found.view().tables)
-    assert "Bands of 18 runs by sum, global, device, linear are not calibrated" in text
+    assert "sum, global, device, linear: the bands of 18 runs are not calibrated" in text
     assert by_device.row(split, "linear").uncalibrated == 0
 
 

@@ -169,7 +169,7 @@ def test_costs_are_evaluated() -> None:
     free = ec.compare(frame, "device", evaluate=True)
     assert isinstance(free, Decisions)
     assert free.right.value != one.right.value
-    note = "Costs are compared: rent times the time."
+    note = "Costs are compared (rent times the time): where"
     assert (note in str(one), note in str(free)) == (True, False)
 
 

@@ -54,7 +54,7 @@ def test_data_frames() -> None:
     says(f"({found.n:,} first runs on one machine). The floor is {100 * found.floor.mape:.1f} %")
     step = found.drift[0]
     assert (step.column, step.kind) == ("date", "step")
-    says(f"grew by {100 * step.change:.0f} % on {step.at}")
+    says(f"rose by {100 * step.change:.0f} % on {step.at}")
     later = [f"{100 * row.change:.0f} %" for row in found.drift[1:] if row.column == "date"]
     says(f"Two smaller steps follow, by {' and '.join(later)}")
 
