@@ -32,6 +32,7 @@ __all__ = [
     "figures_for",
     "judge",
     "lacks_aggregation",
+    "recomputed_as",
     "spoken",
     "word_of",
 ]
@@ -356,6 +357,22 @@ def spoken(aggregations: Sequence[str]) -> str:
     return " and the ".join("weighted mean" if a == "weighted" else a for a in aggregations)
 
 
+def recomputed_as(claim: Claim, recomputed: Estimate) -> str:
+    """Write what a claim is compared with, and the name of the metric if it is not an error.
+
+    Examples
+    --------
+    >>> from errcomp.claims.registry import user_claim
+    >>> share = Estimate("within_10", 0.6, low=0.5, high=0.7)
+    >>> recomputed_as(user_claim("60%", metric="within-10"), share)
+    'share within 10 %: 60.00 % [50.0, 70.0]'
+    """
+    if claim.kind == "error":
+        return recomputed.format()
+    colon = ":" if claim.kind == "share" else ""
+    return f"{figure(recomputed.figure).label}{colon} {recomputed.format()}"
+
+
 def _size(total: Estimate) -> Estimate:
     """Return the size of a signed error, because claims are printed without a sign."""
     size = replace(total, value=abs(total.value), definition=f"{total.definition} Its size.")
@@ -466,9 +483,8 @@ def _sentence(
     ratio: float | None,
     agreeing: tuple[str, ...],
 ) -> str:
-    named = claim.kind in ("correlation", "measured")
-    label = f"{figure(recomputed.figure).label} " if named else ""
-    found = f"{label}{recomputed.format()} from {recomputed.n:,} pairs"
+    found = f"{recomputed_as(claim, recomputed)} from {recomputed.n:,} pairs"
+    found = found[:1].upper() + found[1:]
     if word == "consistent":
         if parse_printed(claim.printed).kind == "value":
             return f"{found}: {claim.shown} is within the interval."

@@ -217,7 +217,7 @@ def of_one_tool(pairs: Any, tool: str | None, **reading: Any) -> Pairs:
     table = pairs_from(pairs, **reading)
     if not isinstance(table, InMemory):
         raise InputError(
-            "an error budget needs all pairs in memory, but these pairs are in a query engine. "
+            "this analysis needs all pairs in memory, but these pairs are in a query engine. "
             "Collect them first, or take a sample."
         )
     own = table.of_tool(tool)

@@ -10,7 +10,7 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from errcomp.caveats import CHECKS
-from errcomp.claims.verdict import could_hold_as, lacks_aggregation, spoken
+from errcomp.claims.verdict import could_hold_as, lacks_aggregation, recomputed_as, spoken
 from errcomp.measurements.view.audited import side_notes, side_table
 from errcomp.metrics import figure
 from errcomp.report import forms
@@ -499,18 +499,13 @@ def _claim(verdict: Judged) -> str:
 
 def _of_groups(rows: Sequence[AuditRow], n: int) -> str:
     each = ", ".join(
-        f"{name_of(row)} ({row.verdict.claim.shown if row.verdict.claim else ''} claimed, "
-        f"{_recomputed(row)} recomputed, n={row.n:,})"
+        f"{name_of(row)} ({claim.shown} claimed, "
+        f"{recomputed_as(claim, row.verdict.recomputed or row.figures['mape'])} recomputed, "
+        f"n={row.n:,})"
         for row in rows
+        if (claim := row.verdict.claim)
     )
     return f"— {len(rows)} of {n} group{'' if n == 1 else 's'} with a claim: {each}."
-
-
-def _recomputed(row: AuditRow) -> str:
-    """Write what the claim of a group is compared with, and its name if it is not an error."""
-    found, claim = row.verdict.recomputed or row.figures["mape"], row.verdict.claim
-    named = claim is not None and claim.kind != "error"
-    return f"{figure(found.figure).label} {found.format()}" if named else found.format()
 
 
 def _overall_advice(audit: Audit) -> list[Advice]:

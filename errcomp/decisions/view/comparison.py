@@ -131,8 +131,8 @@ def _alternatives(found: Comparison, what: str) -> Table:
     if priced:
         notes.append("Cost: relative to that of the chosen alternative.")
         notes.append(
-            "P on front: probability that no other alternative is as fast at the same or a "
-            "lower cost."
+            "P on front: probability that no other alternative is as "
+            f"{'good' if found.higher else 'fast'} at the same or a lower cost."
         )
     if limit:
         share = f"{100 * found.level:g}"
