@@ -3,7 +3,7 @@
 * Under CI (where the variable CI is set) a test that is skipped fails, but for `ALLOWED_SKIPS`.
 * Images are compared wherever they are drawn.
 * A slow test may take longer than others before it counts as hanging.
-* ``--part K/N`` runs one of N parts of the slow tests: CI runs another quarter of them each time.
+* ``--part K/N`` runs one of N parts of the slow tests: CI runs another eighth of them each time.
 * `make core` runs the tests that may end differently without the extras: those marked ``core``. A
   test that asks for an extra has that mark, or ``extras`` if it cannot do without.
 """

@@ -21,7 +21,8 @@ PROGRAMS = {
     "apt-get": 'echo "apt-get $*" >> calls',
     "python3.12": "",
     "python3.13": "exit 1",
-    "git": 'case "$*" in rev-list*) echo 6;; cat-file*abc*) [ "$FAILS" != git ];; *) exit 1; esac',
+    "git": 'case "$*" in rev-list*) echo "$COMMITS";; cat-file*abc*) [ "$FAILS" != git ];; '
+    "*) exit 1; esac",
     "pyenv": "exit 1",
     **dict.fromkeys(("chromium", "pdftotext", "java", "zsh", "fish", "kpsewhich"), ""),
 }
@@ -41,11 +42,12 @@ def ci(tmp_path: Path) -> Run:
     (tmp_path / "benchmarks").mkdir()
     (tmp_path / "benchmarks" / "history.csv").write_text("version,commit\n1,old\n2,abc\n")
 
-    def call(fails: str = "") -> tuple[int, list[str], dict[str, str]]:
+    def call(fails: str = "", commits: int = 6) -> tuple[int, list[str], dict[str, str]]:
+        (tmp_path / "calls").unlink(missing_ok=True)
         path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
         done = subprocess.run(
             [tmp_path / ".ci" / "run"],
-            env={**os.environ, "PATH": path, "FAILS": fails},
+            env={**os.environ, "PATH": path, "FAILS": fails, "COMMITS": str(commits)},
             capture_output=True,
             text=True,
             check=False,
@@ -71,24 +73,39 @@ def test_all_parts_run_in_order_and_are_timed(ci: Run) -> None:
     assert made[:3] == ["make test", "make lint", "make pages"]
     # Two parts at once may begin in either order.
     assert set(made[3:5]) == {"make docs", "make types"}
-    assert set(made[5:7]) == {"make engines", "make core"}
-    assert made[7:] == [
-        *("make watch", "make simulations PART=3/4", "make lowest"),
+    assert made[5:] == [
+        *("make core", "make watch", "make simulations PART=7/8"),
         "make core PYTHON=python3.12 CORE=.venv-core-3.12",
     ]
     assert calls[-1] == "postgres stop"
-    assert table["make core, Python 3.12"] == ""
-    assert table["make core, Python 3.13"] == "not run: there is no python3.13"
     assert list(table)[:3] == ["packages", "make test, with coverage", "make lint"]
-    assert "make simulations 3/4" in table
-    assert list(table)[-1] == "all"
+    assert "make simulations 7/8" in table
+    assert list(table)[-2:] == ["make core, Python 3.12", "all"]
+    assert set(table.values()) == {""}
 
 
-def test_once_a_week_all_slow_tests_run(ci: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PART", "")
+def test_commits_take_turns_with_what_takes_long(ci: Run) -> None:
+    runs = [ci(commits=commits) for commits in range(16, 24)]
+    made = [[call for call in calls if call.startswith("make")] for _, calls, _ in runs]
+    # Two parts at once may begin in either order.
+    always = [sorted(calls[:7]) for calls in made]
+    assert always == [always[0]] * 8
+    assert [calls[7] for calls in made] == [f"make simulations PART={k}/8" for k in range(1, 9)]
+    other = "make core PYTHON=python3.12 CORE=.venv-core-3.12"
+    turns = [["make engines"], ["make lowest"], [other], []]
+    assert [calls[8:] for calls in made] == turns * 2
+    assert runs[3][2]["make core, Python 3.13"] == "not run: there is no python3.13"
+
+
+def test_once_a_week_all_of_it_runs(ci: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALL", "1")
     _, calls, table = ci()
-    assert "make simulations PART=" in calls
+    assert [call for call in calls if call.startswith("make")][7:] == [
+        *("make simulations PART=", "make engines", "make lowest"),
+        "make core PYTHON=python3.12 CORE=.venv-core-3.12",
+    ]
     assert table["make simulations"] == ""
+    assert table["make core, Python 3.13"] == "not run: there is no python3.13"
 
 
 def test_a_clone_without_the_reference_says_that_nothing_was_compared(ci: Run) -> None:
