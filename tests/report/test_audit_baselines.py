@@ -17,7 +17,7 @@ pytestmark = pytest.mark.extras
 
 image = pytest.mark.mpl_image_compare(
     baseline_dir="baseline",
-    tolerance=2,
+    tolerance=0.2,
     style="default",
     savefig_kwargs={"dpi": 100, "metadata": {"Software": None}, "pil_kwargs": {"optimize": True}},
 )

@@ -24,7 +24,7 @@ pytest.importorskip("pytest_mpl")
 
 looks_the_same = pytest.mark.mpl_image_compare(
     baseline_dir="baseline",
-    tolerance=2,
+    tolerance=0.2,
     style="default",
     savefig_kwargs={"dpi": 100, "metadata": {"Software": None}, "pil_kwargs": {"optimize": True}},
 )
