@@ -37,6 +37,8 @@ _T_CONSTANT = gammaln((DF + 1) / 2) - gammaln(DF / 2) - np.log(DF) / 2
 _NONE = 1e-12
 #: Mixing scales for each draw, and the largest difference (ln) that counts as one: times 10,000.
 _SHAPES, _LARGEST, _HALVINGS = 40, 9.2, 30
+#: Most multiplications for which a dense matrix of zeros and ones is faster than a sparse one.
+_DENSE = 200_000
 #: Draws that are not used, until the sampler has forgotten its start.
 _BURN = 150
 
@@ -124,6 +126,13 @@ def members(codes: Ints, count: int | None = None) -> Any:
     return sparse.csr_matrix((np.ones(n), (np.arange(n), codes)), shape=(n, count))
 
 
+def _adding(groups: Any, folds: int) -> Any:
+    """Return the matrix that adds the rows of each group, in the quickest form."""
+    # Transposed once: SciPy takes as long for a transpose as for the product.
+    adding = groups.T.tocsr()
+    return adding.toarray() if np.prod(adding.shape) * folds <= _DENSE else adding
+
+
 class Sampler:
     """Gibbs sampler of the error model, for all folds at once; arrays of shape (…, folds).
 
@@ -145,10 +154,9 @@ class Sampler:
         self.middle = float(rows.x.mean())
         self.y = np.where(known, rows.y - self.middle, 0.0)[:, None]
         self.used = (known[:, None] & ~left_out).astype(float)
-        # Transposed once: SciPy takes as long for a transpose as for the product.
-        self.per_condition = members(rows.condition).T.tocsr()
-        self.per_alternative = members(rows.alternative, len(parts.alternative)).T.tocsr()
-        self.per_cell = members(parts.of_cell, len(parts.cell)).T.tocsr()
+        self.per_condition = _adding(members(rows.condition), folds)
+        self.per_alternative = _adding(members(rows.alternative, len(parts.alternative)), folds)
+        self.per_cell = _adding(members(parts.of_cell, len(parts.cell)), folds)
         # Alternatives and cells without a measured row say nothing about variances.
         self.seen = [
             (self.per_alternative @ self.used > 0).astype(float),
@@ -160,6 +168,8 @@ class Sampler:
         start = max(float(np.var(error - error.mean())), _NONE) / 2 if len(error) else 1.0
         self.variance = np.full((3, folds), start)
         self.slope = np.ones((3, folds))
+        #: Centre and width of the prior of each slope.
+        self.prior = [self._prior(level, self.variance[level]) for level in range(3)]
         self.df = np.full((3, folds), DF[-2])
         self.mix = [np.ones_like(seen) for seen in self.seen]
         self.w = np.tile(parts.alternative[:, None], folds)
@@ -233,7 +243,7 @@ class Sampler:
         rest = self.parts.rest[:, None]
         left = self.y - self.w[self.rows.alternative] - self.z[self.parts.of_cell]
         x, y = centred(rest), centred(left)
-        centre, width = self._prior(2, self.variance[2])
+        centre, width = self.prior[2]
         precision = (weight * x * x).sum(axis=0) + width**-2
         pulled = (weight * x * y).sum(axis=0) + centre * width**-2
         self.slope[2] = self._normal(pulled, precision)
@@ -250,7 +260,7 @@ class Sampler:
             x_mean = (weight * part).sum(axis=0) / total
             y_mean = (weight * value).sum(axis=0) / total
         x, y = part - x_mean, value - y_mean
-        centre, width = self._prior(level, self.variance[level])
+        centre, width = self.prior[level]
         precision = (weight * x * x).sum(axis=0) + width**-2
         pulled = (weight * x * y).sum(axis=0) + centre * width**-2
         self.slope[level] = self._normal(pulled, precision)
@@ -285,19 +295,21 @@ class Sampler:
 
     def _accept(self, level: int, new: Floats) -> None:
         """Accept new variances, or keep the old ones: the prior of a slope depends on them."""
-        old, slope = self.variance[level], self.slope[level]
+        old, slope = self.prior[level], self.slope[level]
+        other = self._prior(level, new)
         log = np.zeros(self.folds)
-        for variance, sign in ((new, 1), (old, -1)):
-            centre, width = self._prior(level, variance)
+        for (centre, width), sign in ((other, 1), (old, -1)):
             log += sign * (-(((slope - centre) / width) ** 2) / 2 - np.log(width))
         taken = np.log(self.rng.random(self.folds)) < log
-        self.variance[level] = np.where(taken, new, old)
+        self.variance[level] = np.where(taken, new, self.variance[level])
+        centre, width = (np.where(taken, *both) for both in zip(other, old, strict=True))
+        self.prior[level] = centre, width
 
     def _mixing(self, level: int, scaled: Floats, seen: Floats) -> None:
         df, scaled = self.df[level], seen * scaled
         self.mix[level] = (df + scaled) / 2 / self.rng.standard_gamma((df + seen) / 2)
         # Unseen rows add log1p(0).
-        each = np.array([np.log1p(scaled / one).sum(axis=0) for one in DF])
+        each = np.log1p(scaled / DF[:, None, None]).sum(axis=1)
         log = _T_CONSTANT[:, None] * self.count[level] - (DF[:, None] + 1) / 2 * each
         self.df[level] = DF[(log + self.rng.gumbel(size=log.shape)).argmax(axis=0)]
 
