@@ -200,10 +200,12 @@ def interval(
     '96 [90, 99]'
     >>> interval(3, signed=True).write((0.1, None, None)).text
     '+0.100'
+    >>> interval(1).write((2.0, 1.5, float("inf"))).text
+    '2.0 [1.5, ∞]'
     """
 
     def shown(value: float, sign: bool) -> str:
-        return f"{scale * value:{'+' if sign else ''}.{decimals}f}"
+        return f"{scale * value:{'+' if sign else ''}.{decimals}f}".replace("inf", "∞")
 
     def write(value: Estimate | Ends | None) -> Cell:
         if value is None:

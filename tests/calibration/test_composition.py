@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -10,13 +12,16 @@ import pytest
 
 from errcomp.calibration.composition import Composition
 from errcomp.calibration.composition import fits as parts
+from errcomp.calibration.composition.fits import Fits
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.estimators import BASELINES
 from errcomp.calibration.evaluation import Evaluation
 from errcomp.calibration.evaluation.composed import evaluate_composition
+from errcomp.calibration.features import FEATURE_NAMES
 from errcomp.calibration.fitted import CompositionModel, widened
 from errcomp.calibration.storing import load_model, save_model
 from errcomp.calibration.view.model import fit_tables, model_document
+from errcomp.datasets import example_runs
 from errcomp.errors import InputError
 from errcomp.report.model import Table
 from errcomp.results import format_number
@@ -390,3 +395,114 @@ def test_is_cloned_and_set_like_an_estimator_of_scikit_learn(fitted: Composition
     assert copy.set_params(task="prediction", seed=3) is copy
     assert repr(copy) == "Composition(task='prediction', estimators=('device',), seed=3)"
     assert fitted.get_params()["task"] == "composition"
+
+
+def held_out_fits() -> tuple[Fits, Composition, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Held-out quantiles of three models: one is right, one too high, one knows no new device.
+
+    Of ten runs the first is flagged and the last is not in the fit; the right model is wrong there.
+    """
+    at = np.arange(10)
+    measured = 1.0 + at
+    table = Kernels(
+        {
+            "run": [f"r{i}" for i in at],
+            "device": [*"ABCDABCDAB"],
+            "model": [*"xyzxyzxyzx"],
+            "kernel": ["gemm"] * 10,
+            "measured": measured.tolist(),
+            "run_measured": (1.1 * measured).tolist(),
+        },
+        unit="ms",
+    )
+    fits = Fits(table, "composition", seed=0, n_jobs=1)
+    runs = at < 9
+    truth = np.log(fits.measured[runs])
+    spread = np.linspace(-0.01, 0.01, len(QUANTILES))
+    right, high = truth[:, None] + spread, truth[:, None] + 2 + spread
+    wrong = right.copy()
+    wrong[0] += 9
+    unknown = np.full_like(right, np.nan)
+    composition = Composition(estimators=())
+    composition.left_out_ = {
+        "device": {"bayesian": high, "boosted": high, "physics": wrong},
+        "global": {"bayesian": unknown, "boosted": high, "physics": wrong},
+    }
+    return fits, composition, runs, runs & (at > 0)
+
+
+def test_the_stack_weighs_models_by_runs_that_are_not_flagged() -> None:
+    fits, composition, runs, sound = held_out_fits()
+    weights = composition._weights(fits, runs, sound)
+    assert [*weights] == ["device", "global"]
+    assert weights["device"] == pytest.approx({"bayesian": 0, "boosted": 0, "physics": 1}, abs=1e-9)
+    # Nothing is known about all three: they weigh the same.
+    assert weights["global"] == dict.fromkeys(("bayesian", "boosted", "physics"), 1 / 3)
+    # Without the runs that one of them does not know, the right one is still the best.
+    some = composition.left_out_["device"]["physics"].copy()
+    some[1:3] = np.nan
+    composition.left_out_["global"] = {**composition.left_out_["device"], "bayesian": some}
+    again = composition._weights(fits, runs, sound)["global"]
+    assert again["boosted"] == pytest.approx(0, abs=1e-9)
+
+
+def test_bands_of_the_stack_are_those_of_its_weighted_quantiles() -> None:
+    fits, composition, runs, sound = held_out_fits()
+    weights = {key: {"boosted": 0.25, "physics": 0.75} for key in ("device", "global")}
+    each = composition.left_out_["device"]
+    mixed = 0.25 * each["boosted"] + 0.75 * each["physics"]
+    composition.left_out_ = {regime: {**each, "linear": mixed} for regime in weights}
+    doubts = dict.fromkeys(weights, np.zeros(9))
+    names = ("linear", "physics", "stack")
+    bands, held_out = composition._bands(fits, runs, sound, names, weights, doubts)
+    assert {*held_out.by_kind} == {(name, regime) for name in names for regime in weights}
+    assert {*bands} == {*held_out.by_kind}
+    for regime in weights:
+        stack, own, other = (
+            held_out.by_kind[name, regime] for name in ("stack", "linear", "physics")
+        )
+        assert stack.error == pytest.approx(own.error)
+        assert stack.error != pytest.approx(other.error)
+        found = [info.factor for info in bands["stack", regime].info_]
+        assert found == pytest.approx([info.factor for info in bands["linear", regime].info_])
+    without, _ = composition._bands(fits, runs, sound, names[:2], {}, doubts)
+    assert {name for name, _ in without} == {"linear", "physics"}
+
+
+def test_corrections_of_kernels_are_a_part_of_the_prediction() -> None:
+    """Its share is what the model says with them, less what it says without."""
+    plain = Composition(estimators=()).fit(example_runs()).model_
+    design = plain.preparation.prepare(example_runs()).design
+    corrected = np.linspace(-0.2, 0.3, len(design))
+    design.x[:, FEATURE_NAMES.index("kernel_correction")] = corrected
+    design = replace(design, task="prediction")
+
+    def explained(x: Any, *, device: Any) -> dict[str, Any]:
+        assert device is design.device
+        n = np.ones(len(x))
+        # The correction of kernels is the last feature of this model.
+        return {"launches": 0.1 * n, "offset": 0.02 + 0.5 * x[:, -1], "host": 0.03 * n, "more": n}
+
+    model = replace(
+        plain,
+        preparation=replace(plain.preparation, correction=object()),
+        members={**plain.members, "bayesian": SimpleNamespace(parts=explained)},
+    )
+    predicted = 1.2 * design.total
+    found = model._parts(design, predicted)
+    assert [*found] == ["kernels", "launches", "slow_kernels", "host", "other"]
+    at = design.total.copy()
+    for name, share in (
+        ("kernels", 0.5 * corrected),
+        ("launches", 0.1),
+        ("slow_kernels", 0.02),
+        ("host", 0.03),
+    ):
+        assert found[name] == pytest.approx(at * (np.exp(share) - 1))
+        at = at * np.exp(share)
+    assert found["other"] == pytest.approx(predicted - at)
+    assert (design.x[:, FEATURE_NAMES.index("kernel_correction")] == corrected).all()
+    measured = replace(model, preparation=replace(plain.preparation, correction=None))
+    without = measured._parts(design, predicted)
+    assert [*without] == ["launches", "slow_kernels", "host", "other"]
+    assert [*plain._parts(design, predicted)] == ["other"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from errcomp.calibration.composition import fits as parts
 from errcomp.calibration.composition.fits import Fits
 from errcomp.calibration.features import FEATURES
 from errcomp.calibration.kernels import KernelCorrection
+from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
 CORRECTION = [feature.name for feature in FEATURES].index("kernel_correction")
@@ -123,3 +125,76 @@ def test_disturbed_runs_teach_no_corrections(runs_of: Any) -> None:
     assert cleaned == pytest.approx(plain, rel=0.02)
     assert found[1] is not None
     assert found[1].n_ < table.n
+
+
+def test_parts_are_fitted_ahead_once_and_models_first(
+    runs_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What cannot be fitted is left out, and refused when it is asked for."""
+    table = runs_of(("A100", "L4"), ("bert", "gpt2", "opt"))
+    fits = Fits(table, "prediction", seed=5, n_jobs=None)
+    model, device = fits.labels("model", everything(fits)), fits.labels("device", everything(fits))
+    whole, l4 = everything(fits), device == "L4"
+    made: list[Any] = []
+
+    def named(runs: np.ndarray[Any, Any]) -> tuple[int, ...]:
+        return tuple(np.flatnonzero(runs).tolist())
+
+    def correct(_: Kernels, runs: np.ndarray[Any, Any]) -> Any:
+        made.append(("kernels", named(runs)))
+        if named(runs) == named(l4):
+            raise InputError("too few kernels")
+        return f"correction of {named(runs)}"
+
+    def prepare(_: Fits, runs: np.ndarray[Any, Any]) -> Any:
+        if named(runs) == (0,):
+            raise InputError("a single run")
+        return None, SimpleNamespace(design=named(runs))
+
+    def fit(name: str, design: Any, **options: Any) -> Any:
+        assert options == {"seed": 5, "n_jobs": 1, "quick": True}
+        made.append((name, design))
+        if (name, design) == ("linear", named(l4)):
+            raise InputError("too few runs")
+        return SimpleNamespace(portable_=f"{name} of {design}")
+
+    def one_by_one(function: Any, items: Any, *, n_jobs: int) -> Any:
+        assert n_jobs == 2
+        return map(function, items)
+
+    for name, fake in (("_correction", correct), ("fit_member", fit), ("map_jobs", one_by_one)):
+        monkeypatch.setattr(parts, name, fake)
+    monkeypatch.setattr(Fits, "prepared", prepare)
+    single = np.arange(12) == 0
+    names, masks = ["linear", "physics"], [whole, l4, single, whole.copy()]
+    done = list(fits.ahead(names, masks, 2))
+    # A single run has no other model that could teach about its kernels.
+    corrected = [
+        *(mask & (model != left) for mask in (whole, l4) for left in ("", "bert", "gpt2", "opt")),
+    ]
+    expected = [("kernels", named(mask)) for mask in corrected]
+    expected += [(name, named(m)) for name in ("physics", "linear") for m in (whole, l4)]
+    assert made == expected
+    # A part without a preparation counts as done for each estimator.
+    total = len(corrected) + 2 * 3
+    assert done == [(i, total) for i in (*range(1, 9), *range(11, 15))]
+    made.clear()
+    assert fits.portable("physics", l4) == f"physics of {named(l4)}"
+    assert fits._correction(whole) == f"correction of {named(whole)}"
+    assert made == []
+    with pytest.raises(InputError, match="too few kernels"):
+        fits._correction(l4)
+    monkeypatch.setattr(fits, "n_jobs", 1)
+    with pytest.raises(InputError, match="too few runs"):
+        fits.portable("linear", l4)
+    assert made == [("kernels", named(l4)), ("linear", named(l4))]
+
+
+def test_measured_kernels_are_not_corrected_ahead(
+    runs_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fits = Fits(runs_of(("A100",), ("bert",)), "composition", seed=0, n_jobs=1)
+    monkeypatch.setattr(Fits, "prepared", lambda *_: (None, SimpleNamespace(design="all")))
+    monkeypatch.setattr(parts, "fit_member", lambda *_, **__: SimpleNamespace(portable_="fit"))
+    assert list(fits.ahead(["sum", "linear"], [everything(fits)], 1)) == [(1, 2), (2, 2)]
+    assert fits.portable("linear", everything(fits)) == "fit"

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.predictions import Predictions, between_levels
+from errcomp.errors import InputError
 
 
 def ends(sign: int) -> list[int]:
@@ -74,3 +77,26 @@ def test_rows_have_bands_parts_and_warnings() -> None:
     assert row["warnings"] == ["device 'x' was not in the fit"]
     assert found.relative_width == pytest.approx([0.5, 0.5])
     assert found.band(0.5)[0].tolist() == [1.8, 3.6]
+
+
+def test_runs_with_wide_bands_are_left_out_with_the_reason() -> None:
+    found = made()
+    found = replace(found, high=found.high + np.array([[0.0], [1.2]]))
+    assert found.relative_width == pytest.approx([0.5, 0.8])
+    sure, unsure = found.at_most(0.5)
+    assert sure.run.tolist() == ["a"]
+    assert unsure == {"b": "its 90 % band is wider than 50 % of the prediction (80 %)"}
+    assert len(found.at_most(1)[0]) == 2
+    for width in (0.0, -0.1, np.nan):
+        with pytest.raises(InputError) as refused:
+            found.at_most(width)
+        assert str(refused.value) == (
+            f"the largest width must be above 0, got {width!r}. Write 20% or 0.2."
+        )
+    with pytest.raises(InputError) as none:
+        found.at_most(0.125)
+    assert str(none.value) == (
+        "the 90 % band of every run is wider than 12.5 % of its prediction (narrowest: 50 %). "
+        "Allow more (--max-width), or measure runs on the device and adapt the model (errcomp plan "
+        "runs)."
+    )

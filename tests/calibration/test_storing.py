@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,12 @@ def doubled(name: str, as_: str) -> Callable[[ModelContent], ModelContent]:
     return lambda c: replace(c, members=(*c.members, replace(c.member(name), name=as_)))
 
 
+def narrower(c: ModelContent) -> ModelContent:
+    at, first = next((i, f) for i, f in enumerate(c.features) if f.low is not None)
+    changed = replace(first, high=first.high + 1)  # type: ignore[operator]
+    return replace(c, features=(*c.features[:at], changed, *c.features[at + 1 :]))
+
+
 def no_bands(c: ModelContent) -> ModelContent:
     return replace(c, conformal=({"estimator": "sum"},))
 
@@ -72,6 +79,13 @@ def test_what_is_taken_apart_is_put_together(content: ModelContent, runs_of: Any
                   weights={r: {"bayesian": 0.7, "boosted": 0.7} for r in ("device", "global")}),
             "do not add up to 1, or one of them is negative",
         ),
+        (
+            extra(estimators=["sum", "stack"],
+                  weights={r: {"bayesian": 0.5, "boosted": 0.5} for r in ("device", "global")}),
+            "it lacks these fitted estimators: bayesian, boosted",
+        ),
+        (narrower, "the ranges of its features do not match the runs of its fit"),
+        (doubled("device", "flagged"), "its part 'flagged' does not hold runs"),
         (no_bands, "'regime' is missing"),
     ],
 )  # fmt: skip
@@ -97,3 +111,31 @@ def test_weights_of_a_stack_come_back(content: ModelContent, model: CompositionM
     found = model_of(content_of(whole, created="2026-01-31"))
     assert found.weights == weights
     assert np.isclose(sum(found.weights["device"].values()), 1)
+
+
+def test_numbers_that_no_fit_makes_are_refused_where_they_are_used(
+    content: ModelContent, runs_of: Any
+) -> None:
+    new = runs_of(("L4",), ("bert",), seed=1)
+    sound = model_of(content)
+    expected = sound.predict(new, estimator="linear")
+    said = "the model holds impossible numbers: predicting with it fails"
+
+    def with_bands(apply: Any) -> CompositionModel:
+        band = SimpleNamespace(by_category=False, apply=apply)
+        return replace(sound, bands=dict.fromkeys(sound.bands, band))
+
+    same = with_bands(lambda _, low, high, category: (low, high))
+    assert np.array_equal(same.predict(new, estimator="linear").predicted, expected.predicted)
+    for apply in (
+        lambda _, low, high, category: (high, low),
+        lambda _, low, high, category: (low - 1e3, high),
+    ):
+        with pytest.raises(InputError, match=said) as refused:
+            with_bands(apply).predict(new, estimator="linear")
+        assert str(refused.value) == (
+            f"{said} (its bands are not positive and ascending). Fit the model again."
+        )
+    huge = SimpleNamespace(predict_quantiles=lambda x, q, device: 800 + np.tile(q, (len(x), 1)))
+    with pytest.raises(InputError, match=rf"^{said} \(overflow encountered in exp\)\. Fit"):
+        replace(sound, members={**sound.members, "linear": huge}).predict(new, estimator="linear")

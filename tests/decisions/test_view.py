@@ -11,8 +11,9 @@ import pytest
 import errcomp as ec
 from errcomp.decisions import compare_draws
 from errcomp.decisions.results import Decisions
-from errcomp.decisions.view.check import report_decisions
+from errcomp.decisions.view.check import limit, report_decisions
 from errcomp.decisions.view.figures import tournament
+from errcomp.errors import InputError
 
 RNG = np.random.default_rng(1)
 DRAWS = {
@@ -103,6 +104,32 @@ def test_a_value_that_is_not_defined_skips_its_check(decisions: Decisions) -> No
     assert [case.outcome for case in report.cases] == ["skipped", "passed"]
     assert "not defined" in report.markdown
     assert "mean regret: 0.00 %" in report.markdown
+
+
+KNOWN = "regret>5%, regret-max>5%, wrong>5%, right<5%"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("regret", f"'regret' is not a condition. Conditions look like: {KNOWN}"),
+        ("error>5%", f"'error>5%' is not a condition. Conditions look like: {KNOWN}"),
+        ("regret>1.2.3", f"'regret>1.2.3' is not a condition. Conditions look like: {KNOWN}"),
+        *(
+            (
+                text,
+                f"{text!r} fails when the result is good. Reverse the < or >. Conditions: {KNOWN}",
+            )
+            for text in ("regret<5%", "right>90%")
+        ),
+    ],
+)
+def test_a_condition_to_fail_on_is_read(text: str, message: str) -> None:
+    with pytest.raises(InputError) as refused:
+        limit(text)
+    assert str(refused.value) == message
+    assert limit(" right < 0.5 ").value == 0.5
+    assert limit("wrong>2.5 %").value == 0.025
 
 
 @pytest.mark.extras

@@ -98,6 +98,28 @@ def test_quantiles_are_order_statistics() -> None:
     assert found.high.tolist() == [95, 1095]
 
 
+def test_quantiles_of_many_values_come_from_some_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every tenth draw is a multiple of ten."""
+    times = np.arange(1.0, 1011)[:, None] + np.array([[0.0, 1000.0]])
+    times[::10] = 10 * np.arange(101)[:, None]
+    monkeypatch.setattr("errcomp.decisions.weighing._QUANTILES", 101)
+    monkeypatch.setattr("errcomp.decisions.weighing._MANY", times.size)
+    assert weighed(times).median[1] > 1000
+    monkeypatch.setattr("errcomp.decisions.weighing._MANY", times.size - 1)
+    found = weighed(times)
+    assert found.median.tolist() == [500, 500]
+    assert (found.low.tolist(), found.high.tolist()) == ([50, 50], [950, 950])
+
+
+def test_what_does_not_vary_needs_no_measurement() -> None:
+    """A time that is the same in all draws comes first, and one that may be less after it."""
+    other = 0.05 + 0.3 * np.random.default_rng(3).standard_normal(20_000)
+    found = weighed(np.column_stack([np.zeros(20_000), other]))
+    assert (found.chosen, found.measure) == (0, 1)
+    assert found.saves == pytest.approx(np.maximum(0, -other).mean())
+    assert found.changes == pytest.approx((other < 0).mean())
+
+
 def test_blocks_do_not_change_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     times, prices = drawn([0.0, 0.05, 0.1], 0.1, 999), np.log([1.0, 1.1, 0.9])
     whole = weighed(times, prices, limit=0.2)

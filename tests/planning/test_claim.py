@@ -11,9 +11,10 @@ import pytest
 from scipy.special import ndtri
 
 import errcomp as ec
+from errcomp import planning
 from errcomp.documents import load
 from errcomp.errors import InputError
-from errcomp.planning import plan_claim
+from errcomp.planning import claim, plan_claim
 from errcomp.planning.claim import _gamma, _resampled, power_of
 
 Errors = Callable[[np.random.Generator, int], np.ndarray]
@@ -178,3 +179,11 @@ def test_bad_pilots() -> None:
     with pytest.raises(InputError, match="at least 5 clusters .* got 2 .values of model."):
         plan_claim(0.05, pilot=two)
     assert plan_claim(0.5, pilot=two, cluster="none").pilot_pairs == 6
+
+
+def test_public_names_are_those_of_the_module() -> None:
+    assert planning.__all__ == ["ClaimPlan", "plan_claim"]
+    assert planning.ClaimPlan is claim.ClaimPlan
+    assert planning.plan_claim is claim.plan_claim
+    with pytest.raises(AttributeError, match=r"^module 'errcomp.planning' has no attribute 'pl'$"):
+        _ = planning.pl

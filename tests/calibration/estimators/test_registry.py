@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -275,3 +276,71 @@ def test_baselines_are_fitted(runs_of: Any, name: str) -> None:
     said = model.predict(x, device=found.device)
     assert said.shape == (40,)
     assert (said == 0).all() == (name == "sum")
+
+
+def test_models_that_say_names_get_a_dataframe(
+    runs_of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from errcomp.calibration.features import design
+
+    found = design(runs_of(("L4",), ("bert", "opt")), task="composition")
+    got: list[Any] = []
+
+    class Asked:
+        def fit(self, *given: Any, **known: Any) -> str:
+            got.append((given, known))
+            return "fitted"
+
+    def make(task: str, **options: Any) -> Asked:
+        got.append((task, options))
+        return Asked()
+
+    known = estimators.estimators()
+    for name, named in (("bayesian", True), ("boosted", False)):
+        monkeypatch.setitem(known, name, replace(known[name], make=make))
+        assert fit_member(name, found, seed=4, n_jobs=2, quick=True) == "fitted"
+        asked, ((x, y), groups) = got[-2:]
+        assert asked == ("composition", {"seed": 4, "n_jobs": 2, "quick": True})
+        assert np.array_equal(y, found.log_ratio)
+        assert (groups["device"] is found.device, groups["model"] is found.model) == (True, True)
+        columns = columns_of(name, "composition")
+        if named:
+            assert x.columns == [FEATURE_NAMES[column] for column in columns]
+            x = x.to_numpy()
+        assert np.array_equal(x, found.x[:, columns], equal_nan=True)
+
+
+@pytest.mark.extras
+def test_models_are_made_for_a_task() -> None:
+    """The offset of composed kernels is launches; predicted kernels may lack their costs."""
+    pytest.importorskip("sklearn")
+    from errcomp.calibration.estimators.bayesian.residual import BayesianResidual
+    from errcomp.calibration.estimators.boosted.residual import BoostedResidual
+
+    def made(name: str, task: str, *, quick: bool = False) -> dict[str, Any]:
+        make = estimators.estimators()[name].make
+        assert make is not None
+        return vars(make(task, seed=7, n_jobs=3, quick=quick))
+
+    plain = {
+        **{"launch": (), "offset": None, "varying": (), "draws": 2000, "tune": 1000, "chains": 4},
+        **{"n_jobs": 2, "target_accept": 0.95, "seed": 0, "check": "raise"},
+    }
+    assert vars(BayesianResidual()) == plain
+    own = {**plain, "launch": (0, 1, 2, 3), "seed": 7, "n_jobs": 3}
+    assert made("bayesian", "prediction") == own
+    assert made("bayesian", "composition") == {**own, "offset": 4}
+    assert made("bayesian", "prediction", quick=True) == {
+        **own,
+        **{"draws": 300, "tune": 400, "chains": 2, "target_accept": 0.9, "check": "ignore"},
+    }
+    trees = {
+        **{"offset": None, "monotone": None, "max_rounds": 120, "max_depth": 2},
+        **{"learning_rate": 0.05, "min_child_weight": 3.0, "subsample": 0.7},
+        **{"seed": 0, "n_jobs": None},
+    }
+    assert vars(BoostedResidual()) == trees
+    assert made("boosted", "prediction") == {**trees, "seed": 7}
+    hidden = FEATURE_NAMES.index("hidden_launches")
+    assert columns_of("boosted", "composition")[hidden] == hidden
+    assert made("boosted", "composition", quick=True) == {**trees, "seed": 7, "offset": hidden}

@@ -15,7 +15,7 @@ from errcomp.calibration.design import LEVELS, QUANTILES
 from errcomp.calibration.evaluation import evaluate
 from errcomp.calibration.evaluation.splits import SPLITS
 from errcomp.calibration.predictions import Predictions
-from errcomp.documents import load
+from errcomp.documents import json_schema, load
 from errcomp.errors import InputError
 from errcomp.metrics import mape
 from errcomp.tables import Kernels
@@ -653,6 +653,106 @@ def test_the_document_has_the_promised_columns_and_is_the_same_again():
     # As published with the data: 7.6 % and 3.8 %, whatever the split.
     assert {round(row["mean_ape"], 4) for row in naive} == {0.0757}
     assert {round(row["median_ape"], 4) for row in naive} == {0.0379}
+
+
+def test_a_document_comes_back_with_bands_without_end_and_a_vendor():
+    def make(train):
+        less = 0.02 * len(set(train.device.tolist()))
+
+        def predict(new):
+            off = new.totals().keys["device"] == "MI210"
+            found = predictions(new, np.where(off, 0.5, 0.4) - less, 0.05)
+            high = found.high.copy()
+            high[0, 3] = np.inf
+            return replace(found, high=high)
+
+        return {"fake": predict}
+
+    # Five devices of one vendor have an interval, one of another has none.
+    vendor = np.where(np.repeat(DEVICES, 20) == "MI210", "second", "first")
+    splits = ["leave-vendor-out", "leave-device-out"]
+    found = evaluate(make, table(vendor=vendor.tolist()), splits=splits)
+    document = json.loads(json.dumps(found.to_dict()))
+    again = load(document)
+    assert again.to_dict() == document
+    for row in again.rows:
+        band = row.band(0.95)
+        assert (band.unbounded, band.mean_width, band.interval_score) == (
+            2 if row.split == "leave-vendor-out" else 6,
+            np.inf,
+            np.inf,
+        )
+        assert np.isfinite(row.band(0.9).mean_width)
+    for one, other in zip(again.transfer, found.transfer, strict=True):
+        cost, before = one.cost, other.cost
+        for name in ("split", "estimator", "against", "n"):
+            assert getattr(cost, name) == getattr(before, name)
+        assert cost.mean_ape == pytest.approx(before.mean_ape)
+        assert cost.mean_ape_against == pytest.approx(before.mean_ape_against)
+        ends = [(c.difference.value, c.difference.low, c.difference.high) for c in (cost, before)]
+        assert ends[0] == ends[1]
+        # The only device of the second vendor is held out alone in both splits.
+        assert (abs(cost.difference.value) > 0.01) == (one.vendor == "first")
+        assert cost.difference.figure == "mean_ape_difference"
+        assert cost.difference.level == (0.95 if one.vendor == "first" else None)
+
+
+def test_the_schema_of_an_evaluation_describes_every_key():
+    kernels = table(vendor=["v"] * 120)
+    found = evaluate(learnt, kernels, splits=["leave-device-out"])
+    document, schema = found.to_dict(), json_schema("calibration")
+    parts, number = schema["$defs"], {"type": ["number", "null"]}
+    share, some = {**number, "minimum": 0.0, "maximum": 1.0}, {"type": "integer", "minimum": 0}
+
+    def described(one, document, *optional):
+        assert (one["type"], one["additionalProperties"]) == ("object", False)
+        assert list(one["properties"]) == list(document)
+        assert one["required"] == [name for name in document if name not in optional]
+        return {
+            name: {word: value for word, value in about.items() if word != "description"}
+            for name, about in one["properties"].items()
+        }
+
+    keys = described(schema, document, "flagged")
+    for name, part in (
+        ("rows", "EvaluationRow"),
+        ("against_baselines", "Difference"),
+        ("vendor_transfer", "VendorTransfer"),
+    ):
+        assert keys[name] == {"type": "array", "items": {"$ref": f"#/$defs/{part}"}}
+    row = described(parts["EvaluationRow"], document["rows"][0], "runs_judged")
+    for figure in ("mean_ape", "median_ape", "p90_ape", "max_ape", "bias"):
+        assert [row[f"{figure}{end}"] for end in ("", "_low", "_high")] == [number] * 3
+        assert row[f"{figure}_method"] == {"type": "string"}
+    group = described(parts["GroupRow"], document["rows"][0]["by_group"][0])
+    for percent in (50, 80, 90, 95):
+        ends = [f"coverage_{percent}{end}" for end in ("", "_low", "_high")]
+        assert [row[end] for end in ends] == [group[end] for end in ends] == [share] * 3
+        assert row[f"mean_width_{percent}"] == row[f"interval_score_{percent}"] == number
+        assert row[f"bands_{percent}"] == row[f"unbounded_{percent}"] == some
+    assert row["answered_share"] == {"type": "number", "minimum": 0.0, "maximum": 1.0}
+    answered = [row[f"answered_mean_ape{end}"] for end in ("", "_low", "_high")]
+    assert answered == [number] * 3
+    assert row["abstention_area"] == number
+    assert row["abstention_curve"] == {"type": "array", "items": {"type": "number"}}
+    assert row["abstention"]["type"] == "array"
+    step = described(row["abstention"]["items"], document["rows"][0]["abstention"][0])
+    assert step == {"share": {"type": "number"}, "mean_ape": {"type": "number"}}
+    cost = parts["VendorTransfer"]["properties"]
+    assert [cost[f"cost_mean_ape_difference{end}"] for end in ("", "_low", "_high")] == [number] * 3
+    held = described(keys["held_out"]["items"], document["held_out"][0])
+    assert keys["held_out"]["type"] == "array"
+    assert held["split"] == row["split"] == {"enum": sorted(SPLITS)}
+    assert held["estimator"] == {"type": "string"}
+    assert held["runs"]["type"] == "array"
+    run = described(held["runs"]["items"], document["held_out"][0]["runs"][0])
+    positive = {"type": "number", "exclusiveMinimum": 0.0}
+    assert run == {
+        **{name: {"type": "string"} for name in ("run", "group", "device", "model")},
+        **dict.fromkeys(("measured", "total", "predicted"), positive),
+        "calibrated": {"type": "boolean"},
+        **{f"{end}_{level}": number for level in (50, 80, 90, 95) for end in ("low", "high")},
+    }
 
 
 def test_rows_without_the_flagged_runs() -> None:

@@ -224,3 +224,13 @@ class _Here:
 def test_kinds_that_are_not_known():
     with pytest.raises(InputError, match="Kinds: " + ", ".join(KINDS)):
         portable("forest")
+
+
+def test_a_model_that_cannot_be_restored_says_so_in_one_line():
+    broken = line(meta={"intercept": 0.1, "spreads": {}}, arrays={"coefficients": np.ones((2, 2))})
+    with pytest.raises(InputError) as refused:
+        broken.restore()
+    assert str(refused.value) == (
+        "coefficients must be one finite float64 per feature, got [[1. 1.] [1. 1.]]. Fit the model "
+        "again."
+    )

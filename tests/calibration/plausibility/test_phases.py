@@ -101,6 +101,23 @@ def test_a_run_with_one_measured_phase_is_not_compared() -> None:
     assert np.isfinite(phases.excess()[1:]).all()
 
 
+def test_times_may_be_missing_in_a_column_of_texts() -> None:
+    columns = table(4)
+    columns["phase_measured"] = [str(time) for time in columns["phase_measured"]]
+    columns["phase_measured"][1] = ""
+    columns["phase_measured"][2] = None
+    given = Kernels(
+        {**columns, "phase_measured": np.array(columns["phase_measured"], dtype=object)}, unit="ms"
+    )
+    assert given.column("phase_measured").dtype == object
+    phases = phases_of(given, Parts.of(given, "composition"))
+    assert phases is not None
+    expected = [None if not time else float(time) for time in columns["phase_measured"]]
+    assert phases.measured.ravel() == pytest.approx(
+        np.array(expected, dtype=float), nan_ok=True, rel=1e-15
+    )
+
+
 def test_tables_that_cannot_be_checked_say_why() -> None:
     assert reason(table(7)) == "fewer than 8 runs have two measured phases"
     assert reason(table(8)) == ""
