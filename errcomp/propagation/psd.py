@@ -185,7 +185,7 @@ def _refuse_indefinite(r: Floats, names: Sequence[str] | None) -> None:
     vector = linalg.eigh(r, subset_by_index=[0, 0])[1][:, 0]
     # Contribution of each pair to vᵀ R v, the negative eigenvalue.
     share = np.triu(r * np.outer(vector, vector), k=1)
-    worst = np.argsort(share, axis=None, kind="stable")[:3]
+    worst = np.argsort(share, axis=None, kind="stable")
     i, j = np.unravel_index(worst[share.ravel()[worst] < 0], r.shape)
     raise InputError(
         "correlation: these correlations cannot all hold (the matrix is not positive "

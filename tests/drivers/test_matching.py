@@ -47,6 +47,12 @@ def test_factors_are_complete_keys_with_a_few_labels_known_ones_first():
     assert choose_factors(pairs, None) == ("mode", "batch", "devices", "dtype")
 
 
+@pytest.mark.parametrize(("labels", "factors"), [(8, ("dtype",)), (9, ())])
+def test_a_factor_has_at_most_eight_labels(labels, factors):
+    pairs = pairs_of(dtype=[f"t{i % labels}" for i in range(18)])
+    assert choose_factors(pairs, None) == factors
+
+
 def test_factors_asked_for_are_taken_once_and_in_order():
     pairs = pairs_of(layers=[12, 24], device=["A", "B"])
     assert choose_factors(pairs, ["layers", "device", "layers"]) == ("layers", "device")

@@ -74,6 +74,12 @@ def test_a_factor_of_series_that_did_not_move_together_does_not_help():
     assert factors.helps.tolist() == [False]
 
 
+def test_a_factor_that_leaves_the_error_as_it_is_does_not_help():
+    factors = recalibrate(panel_of_rows([[0.0], [0.0], [0.0]]), groups=["a"] * 3)
+    assert factors.new_error[0] == factors.old_error[0] == 0
+    assert factors.helps.tolist() == [False]
+
+
 def test_groups_keep_their_order():
     factors = recalibrate(panel_of_rows([[0.1], [0.2], [0.3]]), groups=["b", "a", "b"])
     assert factors.groups == ("b", "a")

@@ -56,6 +56,11 @@ def test_excluded_rows_do_not_count_in_the_size() -> None:
     assert metrics.pooled("mape", **kw, zeros="exclude") == pytest.approx(0.9 / 3, rel=1e-15)
 
 
+def test_values_below_one_count_in_the_size() -> None:
+    result = metrics.macro("mape", predicted=P, measured=[0.5, 0.5, 0.5, 2.0], groups=GROUPS)
+    assert result.sizes.tolist() == [1, 3]
+
+
 def test_group_that_loses_all_its_rows_raises() -> None:
     with pytest.raises(InputError, match="group 'a' .*no pairs"):
         metrics.macro(
