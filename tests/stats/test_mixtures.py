@@ -7,7 +7,7 @@ import pytest
 from scipy import optimize, stats
 
 from errcomp.stats import mixtures
-from errcomp.stats.mixtures import StudentMixtures, central_intervals
+from errcomp.stats.mixtures import StudentMixture, StudentMixtures, central_intervals
 
 
 def mixtures_of(parts, freedom):
@@ -121,3 +121,29 @@ def test_halving_takes_over_where_steps_lead_nowhere(monkeypatch):
 def test_no_mixtures():
     low, high = central_intervals(mixtures_of([], []), 0.95)
     assert (len(low), len(high)) == (0, 0)
+
+
+def test_quantiles_of_one_mixture_at_many_places_against_root_finding(monkeypatch):
+    rng = np.random.default_rng(2)
+    sigma, nu = rng.uniform(0.2, 2, 6), np.array([2.0, 3.5, 5.0, 9.0, 40.0, 200.0])
+    mu, q = 3 * rng.standard_normal((12, 6)), np.array([0.025, 0.5, 0.9])
+    mixture, calls = StudentMixture(sigma, nu), []
+    cdf = mixture._cdf
+    monkeypatch.setattr(mixture, "_cdf", lambda *where: calls.append(0) or cdf(*where))
+    found = mixture.quantiles(mu, q)
+    assert len(calls) < 45  # of 60 at most
+    for row, sizes in zip(found, mu, strict=True):
+        for x, share in zip(row, q, strict=True):
+            below = stats.t.cdf((x - sizes) / sigma, nu).mean()
+            assert below == pytest.approx(share, abs=1e-5)
+    # In blocks of few rows, too.
+    monkeypatch.setattr(mixtures, "_BLOCK", 6 * 3 * 5)
+    assert StudentMixture(sigma, nu).quantiles(mu, q) == pytest.approx(found, abs=1e-4)
+
+
+def test_quantiles_of_one_mixture_in_its_gaps_are_found_by_halving():
+    mixture = StudentMixture(np.array([1e-3, 1e-3]), np.array([5.0, 5.0]))
+    low, high = mixture.quantiles(np.array([[-9.0, 9.0]]), np.array([0.25, 0.75]))[0]
+    assert (low, high) == pytest.approx((-9.0, 9.0), abs=1e-6)
+    (edge,) = mixture.quantiles(np.array([[-9.0, 9.0]]), np.array([0.499]))[0]
+    assert edge == pytest.approx(-9 + 1e-3 * stats.t.ppf(0.998, 5), abs=1e-4)

@@ -9,7 +9,15 @@ import pytest
 
 from errcomp.errors import InputError
 from errcomp.tables import History, Kernels, Pairs, Table
-from errcomp.tables.backends import history_of, kernels_of, pairs_of, stays
+from errcomp.tables.backends import (
+    Content,
+    history_of,
+    kernels_in_memory,
+    kernels_of,
+    pairs_in_memory,
+    pairs_of,
+    stays,
+)
 from errcomp.tables.engine.history import HistoryRows
 from errcomp.tables.engine.kernels import KernelRows
 from errcomp.tables.engine.pairs import PairRows, PairTotals
@@ -52,6 +60,10 @@ def test_kernels_of_an_engine_stand_for_groups(rows: Any) -> None:
     assert isinstance(groups, Kernels)
     assert inside.behind.n.sum() == groups.behind.n.sum() == 3
     assert kernels_of(inside, "device") is inside
+    family = pl.LazyFrame({**KERNELS, "predicted": [9.0] * 3, "measured": [9.0] * 3, "f": [*"aba"]})
+    assert kernels_of(family, None).behind.n.tolist() == [2, 1]
+    split = kernels_of(family, "f")
+    assert ("f" in split.keys, split.behind.n.tolist()) == (True, [1, 1, 1])
 
 
 @pytest.mark.parametrize("rows", [pl.LazyFrame(HISTORY), HistoryRows(pl.LazyFrame(HISTORY))])
@@ -72,3 +84,45 @@ def test_what_was_worked_out_from_all_rows_is_not_that_of_some() -> None:
     assert kernels.ids.tolist() == ["run/BMM/1", "run/BMM/2", "run/VEC/3"]
     part = kernels.take(kernels.kernel_class == "VEC")
     assert (part.behind.n.tolist(), part.ids.tolist()) == ([1], ["run/VEC/3"])
+
+
+class Held(Content):
+    """What a file holds."""
+
+    pairs = Pairs(KEYED)
+    kernels = Kernels(KERNELS)
+    history = History(HISTORY)
+
+
+def test_what_a_file_holds_is_taken_from_it() -> None:
+    held = Held()
+    assert pairs_of(held) is pairs_in_memory(held) is Held.pairs
+    assert kernels_of(held, "device") is kernels_in_memory(held) is Held.kernels
+    assert history_of(held, "op", "op") is Held.history
+
+
+def test_every_pair_must_be_in_memory() -> None:
+    inside = Pairs(KEYED)
+    assert pairs_in_memory(inside) is inside
+    for frame in (KEYED, pl.LazyFrame(KEYED)):
+        found = pairs_in_memory(frame)
+        assert isinstance(found, Pairs)
+        assert (found.n, found.engine) == (3, "")
+    for rows in (PairRows(pl.LazyFrame(KEYED)), pairs_of(pl.LazyFrame(KEYED)).grouped(["device"])):
+        with pytest.raises(
+            InputError,
+            match=r"needs every pair in memory, but these pairs stay in Polars\. Give the path",
+        ):
+            pairs_in_memory(rows)
+
+
+def test_every_kernel_must_be_in_memory() -> None:
+    inside = Kernels(KERNELS)
+    assert kernels_in_memory(inside) is inside
+    for frame in (KERNELS, pl.LazyFrame(KERNELS)):
+        assert kernels_in_memory(frame).behind.n.tolist() == [1, 1, 1]
+    with pytest.raises(
+        InputError,
+        match=r"expected a table of kernels in memory, got PairRows\. errcomp needs every kernel",
+    ):
+        kernels_in_memory(PairRows(pl.LazyFrame(KEYED)))

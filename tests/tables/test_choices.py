@@ -109,6 +109,90 @@ def test_times_are_divided() -> None:
     assert (found.per, found.price, found.higher) == ("batch", "", False)
 
 
+def test_choices_may_be_about_costs_and_more_may_be_better() -> None:
+    columns: dict[str, list[Any]] = {
+        "device": [*"ABAB"],
+        "batch": [1, 1, 2, 2],
+        "usd": ["0.5", "2", "0.5", None],
+        "predicted": [1.0, 2.0, 3.0, 4.0],
+        "measured": [1.5, 2.5, 3.5, 4.5],
+    }
+    found = choices_of(Pairs(columns), between="device", price="usd", within=["batch"])
+    # A price may lack where a row was measured.
+    assert np.exp(found.rows.price) == pytest.approx([0.5, 2.0, 0.5, np.nan], nan_ok=True)
+    assert np.exp(found.rows.x) == pytest.approx([1.0, 2.0, 3.0, 4.0])
+    costs = found.priced()
+    assert np.exp(costs.rows.x) == pytest.approx([0.5, 4.0, 1.5, np.nan], nan_ok=True)
+    assert np.exp(costs.rows.y) == pytest.approx([0.75, 5.0, 1.75, np.nan], nan_ok=True)
+    assert (costs.price, costs.higher, costs.rows.group.tolist()) == ("usd", False, [0, 0, 1, 1])
+    more = choices_of(Pairs(columns), between="device", within=["batch"], higher=True)
+    assert np.exp(-more.rows.x) == pytest.approx([1.0, 2.0, 3.0, 4.0])
+    assert np.exp(-more.rows.y) == pytest.approx([1.5, 2.5, 3.5, 4.5])
+    assert more.higher
+    columns["measured"][3] = None
+    message = "price takes a column of positive numbers; usd has None in row 4"
+    with pytest.raises(InputError, match=message):
+        choices_of(Pairs(columns, missing="keep"), between="device", price="usd")
+    columns["usd"] = ["0.5", "-2", "0.5", "1"]
+    with pytest.raises(InputError, match="usd has '-2' in row 2"):
+        choices_of(Pairs(columns, missing="keep"), between="device", price="usd")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "name", "groups"),
+    [
+        (None, "model", [0, 0, 0, 0, 1, 1]),
+        ("none", "", [0, 0, 1, 1, 2, 2]),
+        ("batch", "batch", [0, 0, 1, 1, 0, 0]),
+        ("model", "model", [0, 0, 0, 0, 1, 1]),
+    ],
+)
+def test_conditions_of_one_cluster_are_a_group(
+    cluster: str | None, name: str, groups: list[int]
+) -> None:
+    columns = {
+        "device": [*"ABABAB"],
+        "model": [*"xxxxyy"],
+        "batch": [1, 1, 2, 2, 1, 1],
+        "predicted": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+        "measured": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+    }
+    found = choices_of(Pairs(columns), between="device", cluster=cluster)
+    assert (found.cluster, found.rows.group.tolist()) == (name, groups)
+    columns["network"] = columns.pop("model")
+    found = choices_of(Pairs(columns), between="device", cluster=cluster)
+    assert (found.cluster, found.rows.group.tolist()) == (name.replace("model", "network"), groups)
+
+
+def test_numbers_with_decimals_are_no_condition() -> None:
+    columns = {
+        "device": [*"ABAB"],
+        "energy": [0.5, 0.5, 0.75, 0.75],
+        "kernel_id": [1.0, 1.0, 2.0, 2.0],
+        "predicted": [1.0, 2.0, 3.0, 4.0],
+        "measured": [1.0, 2.0, 3.0, 4.0],
+    }
+    assert choices_of(Pairs(columns), between="device").within == ("kernel_id",)
+
+
+def test_what_an_alternative_determines_is_no_condition_even_where_it_usually_is() -> None:
+    columns = {**COLUMNS, "precision": [*"pqpqq"]}
+    found = choices_of(Pairs(columns), between="device")
+    assert found.within == ("model",)
+
+
+def test_a_column_that_differs_in_every_row_separates_no_repeats() -> None:
+    columns = {
+        "device": [*"AAAAB"],
+        "note": [*"uvwxy"],
+        "predicted": [2.0, 2.0, 2.0, 2.0, 3.0],
+        "measured": [1.0, 4.0, 1.0, 4.0, 5.0],
+    }
+    found = choices_of(Pairs(columns), between="device")
+    assert (found.within, found.repeated) == ((), 3)
+    assert np.exp(found.rows.y).tolist() == pytest.approx([2.0, 5.0])
+
+
 def test_predictions_of_nothing_are_left_out() -> None:
     columns = {"device": [*"ABC"], "predicted": [0.0, 1.0, 2.0], "measured": [1.0, 1.0, 2.0]}
     found = choices_of(Pairs(columns), between="device")

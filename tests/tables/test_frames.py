@@ -9,7 +9,15 @@ import pytest
 
 from errcomp.errors import InputError
 from errcomp.tables import Pairs
-from errcomp.tables.frames import all_differ, column_values, is_missing, to_eager
+from errcomp.tables.frames import (
+    all_differ,
+    check_names,
+    column_values,
+    holds_numbers,
+    in_engine,
+    is_missing,
+    to_eager,
+)
 
 TWO = {"predicted": [1.0, 2.0], "measured": [1.0, 3.0]}
 
@@ -150,3 +158,44 @@ def test_rows_that_repeat_others_are_never_called_different() -> None:
     assert all_differ(*many.T)
     many[-1] = many[17]
     assert not all_differ(*many.T)
+
+
+def test_two_columns_of_one_name_are_refused_where_rows_are_fetched() -> None:
+    lazy = pl.LazyFrame({"a": [1], "b": [2]}).select(pl.col("a"), pl.col("b").alias("a"))
+    assert in_engine(lazy)
+    with pytest.raises(InputError, match="two columns of the same name. Rename one of them"):
+        to_eager(lazy)
+
+
+def test_names_that_an_engine_confuses_are_refused() -> None:
+    check_names(["a", "A", "b.c", "`d`"], "Polars")
+    check_names(["a", "b"], "Spark")
+    for names, engine in ((["a", "b", "a"], "Polars"), (["device", "Device"], "Spark")):
+        with pytest.raises(InputError, match="two columns of the same name"):
+            check_names(names, engine)
+    for name in ("b.c", "`d`"):
+        with pytest.raises(InputError, match=f"column '{name}': Spark reads dots and backticks"):
+            check_names(["a", name], "Spark")
+    for name in ("*", "^a.*$"):
+        with pytest.raises(InputError, match="engines read this name as a pattern"):
+            check_names(["a", name], "DuckDB")
+
+
+def test_a_column_of_texts_holds_numbers_if_most_of_them_are_numbers() -> None:
+    kinds: dict[str, tuple[list[object], bool]] = {
+        "ints": ([1, 2, 3, 4], True),
+        "words": (["a", "b", "c", "d"], False),
+        "units": (["12 ms", "1.5s", "fast", None], True),
+        "half": (["1", "2", "x", "y"], False),
+        "commas": (["1,5", "2,5", "x", "3"], True),
+        "digits": ([10**400, 1.5, "x", None], True),
+        "objects": ([object(), 10**400, b"", None], False),
+        "nothing": ([None] * 4, False),
+    }
+    frame = pl.DataFrame(
+        [
+            pl.Series(name, values, dtype=pl.Object if name in ("digits", "objects") else None)
+            for name, (values, _) in kinds.items()
+        ]
+    )
+    assert holds_numbers(to_eager(frame)) == {name: numbers for name, (_, numbers) in kinds.items()}

@@ -144,7 +144,7 @@ def of_means(name: str, ask: Request, n: int, prepare: Callable[[], _smooth.Smoo
     # At a fixed level, so that intervals for several claims together exist if this one does.
     too_wide = _smooth.too_wide(np.asarray(_smooth.log_t(figure, 0.95)[1]), figure.root)
     if method not in BOOTSTRAPS and too_wide:
-        return Interval(unusable(sample, ask.drawn))
+        return Interval(unusable(sample.units, ask.drawn))
     high = min(high, SMOOTH[name].largest)
     return Interval(words, low, high, ask.seed if method in BOOTSTRAPS else None, row)
 
@@ -171,10 +171,10 @@ def few_weigh(n: int, effective: float) -> str:
     )
 
 
-def unusable(sample: Sample, drawn: Dependence) -> str:
+def unusable(pairs: int, drawn: Dependence) -> str:
     """Say that bounds would be too wide to be useful."""
     return (
-        f"no interval: {drawn.words or f'{sample.units:,} pairs'} differ so much that a bound "
+        f"no interval: {drawn.words or f'{pairs:,} pairs'} differ so much that a bound "
         f"of the interval would be more than {_smooth.USABLE:.0f} times the metric"
     )
 

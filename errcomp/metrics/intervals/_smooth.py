@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 #: A standard error this small against the deviation is rounding.
 _ROUNDING = 1e-7
 
+#: Residuals below this, and deviations against the largest, are rounding.
+_EQUAL = 1e-12
+
 #: exp of more than this overflows.
 _LARGEST = 700.0
 
@@ -291,6 +294,8 @@ def bca(figure: Smooth, level: float, draws: Draws) -> Bounds:
     Association 82(397), 171-185, doi:10.1080/01621459.1987.10478410.
     """
     d = draws[0]
+    # A resample equal to the sample, frequent with few clusters, differs from it by rounding only.
+    d = np.where(np.abs(d) <= _EQUAL * np.abs(d).max(), 0.0, d)
     z0 = float(special.ndtri((np.count_nonzero(d < 0) + np.count_nonzero(d <= 0)) / (2 * len(d))))
     if math.isinf(z0):
         return -math.inf, math.inf
@@ -331,9 +336,6 @@ SMOOTH: dict[str, Means] = {
     for spec in FIGURES.values()
     if spec.means and spec.name in COVERAGE["log-t"]
 }
-
-#: Residuals below this are rounding.
-_EQUAL = 1e-12
 
 
 def smooth(form: Means, point: float, data: Checked, drawn: Dependence) -> Smooth:

@@ -10,7 +10,6 @@ import numpy as np
 
 from errcomp.errors import InputError, offer
 from errcomp.metrics._registry import FIGURES, figure
-from errcomp.metrics.intervals._coverage import Sample
 from errcomp.metrics.intervals._kinds import few_weigh, unusable
 from errcomp.metrics.intervals._smooth import FEWEST_EFFECTIVE, too_wide, upper
 from errcomp.metrics.intervals.dependence import Dependence
@@ -248,7 +247,7 @@ def no_bounds(name: str, totals: Totals, bounds: Bounds, i: int) -> str:
     if not np.isnan(bounds.few[i]):
         return few_weigh(n, float(bounds.few[i]))
     if bounds.wide[i]:
-        return unusable(Sample(n, False), Dependence())
+        return unusable(n, Dependence())
     return "no interval: the errors of too few pairs differ (log-t gives no finite bound)"
 
 

@@ -220,8 +220,11 @@ def measurements_of(
     if twice := [name for name in keys or () if name in names]:
         raise InputError(f"{prefix}{twice[0]} is named as measured and as a key. Name it once.")
     rows = np.arange(frame.height, dtype=np.int64) + (1 if line_offset is None else line_offset)
-    values = np.column_stack([_numbers(frame, name, rows, prefix) for name in names])
     failed = _failed(frame)
+    word = "row" if line_offset is None else "line"
+    values = np.column_stack(
+        [_numbers(frame, name, ~failed, rows, word=word, prefix=prefix) for name in names]
+    )
     missing = ~failed & np.isnan(values[:, 0])
     kept = ~failed & ~missing
     dropped = tuple(
@@ -269,8 +272,13 @@ def in_polars(frame: nw.DataFrame[Any]) -> pl.DataFrame:
     return pl.DataFrame(columns)
 
 
-def _numbers(frame: pl.DataFrame, name: str, rows: Ints, prefix: str) -> Floats:
-    """Return a column of numbers, NaN where one is missing; infinite values and zeros stay."""
+def _numbers(
+    frame: pl.DataFrame, name: str, used: NDArray[np.bool_], rows: Ints, *, word: str, prefix: str
+) -> Floats:
+    """Return a column of numbers, NaN where one is missing; infinite values and zeros stay.
+
+    In a row that is not used, anything may stand.
+    """
     import polars as pl
 
     column = frame[name]
@@ -279,11 +287,12 @@ def _numbers(frame: pl.DataFrame, name: str, rows: Ints, prefix: str) -> Floats:
     text = column.cast(pl.String, strict=False).str.strip_chars()
     absent = text.is_null() | text.str.to_lowercase().is_in(["", *MISSING_WORDS])
     numbers = text.cast(pl.Float64, strict=False)
-    bad = (numbers.is_null() & ~absent).to_numpy()
+    bad = used & (numbers.is_null() & ~absent).to_numpy()
     if bad.any():
         raise InputError(
             f"{prefix}{name} must be a number, got {text.filter(pl.Series(bad))[0]!r} in "
-            f"{describe_rows(rows[bad].tolist())}. Name a column of numbers, or fix the value."
+            f"{describe_rows(rows[bad].tolist(), word=word)}. Name a column of numbers, or fix "
+            "the value."
         )
     return numbers.fill_null(math.nan).to_numpy().astype(np.float64)
 

@@ -176,3 +176,32 @@ def test_an_estimate_has_it(name: str) -> None:
     other = estimate(name, predicted=p, measured=m, method="bca")
     assert other.low is None
     assert other.method == "no interval: method bca does not apply to a correlation; use default"
+
+
+def test_clusters_that_repeat_each_other_say_nothing_about_others() -> None:
+    p, m = np.tile([1.0, 2.5, 2.0, 4.5], 4), np.tile([1.0, 2.0, 3.0, 4.0], 4)
+    assert correlation_bounds("pearson", p, m, np.repeat(np.arange(4), 4), 0.95) == (
+        "no interval: too few clusters determine the metric; 1 minus the correlation could be more "
+        "than 150 times larger or smaller"
+    )
+
+
+def test_without_a_correlation_there_is_none_to_lose_to_unseen_pairs() -> None:
+    m = np.arange(1.0, 31.0)
+    p = np.abs(m - 15.5) + 1
+    low, high = correlation_bounds("spearman", p, m, None, 0.95)
+    assert 0 < high < 1
+    assert low == -high
+
+
+def test_what_unseen_pairs_take_from_each_metric() -> None:
+    p, m = sample(60, seed=5)
+    low, high = correlation_bounds("kendall", p, m, None, 0.95)
+    tau = metrics.kendall(predicted=p, measured=m)
+    assert math.atanh(low) + math.atanh(high) == pytest.approx(2 * math.atanh(tau))
+    low, high = correlation_bounds("r2", p, m, None, 0.95)
+    share = metrics.r2(predicted=p, measured=m)
+    z, below, above = (-math.log(1 - value) / 2 for value in (share, low, high))
+    # Up to 1 - 0.05^(1/60) of the population may have five times the errors.
+    loss = math.log(1 + 24 * (1 - 0.05 ** (1 / 60))) / 2
+    assert z - below == pytest.approx(math.hypot(above - z, loss))

@@ -86,6 +86,20 @@ class TestDependence:
 
 
 class TestCopies:
+    def test_keys_are_read_until_all_pairs_differ(self):
+        read = []
+
+        def column(name):
+            read.append(name)
+            return np.array({"a": ["x", "x", "y"], "b": ["p", "q", "p"]}[name])
+
+        same = np.array([2.0, 2.0, 2.0])
+        assert copies_of([same], ["a", "b", "c"], column) is None
+        assert read == ["a", "b"]
+        assert copies_of([same], ["repeat", "a", "date"], column).tolist() == [0, 0, 1]
+        assert read == ["a", "b", "a"]
+        assert copies_of([same], ["a", "b"], column) is None
+
     def test_pairs_that_differ_in_a_number_or_a_key_are_different(self):
         values = [np.array([1.0, 1.0, 1.0, 2.0]), np.ones(4)]
         columns = {"device": np.array(["A", "A", "B", "A"]), "repeat": np.arange(4)}

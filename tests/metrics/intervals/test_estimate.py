@@ -9,10 +9,12 @@ import time
 import numpy as np
 import pytest
 
-from errcomp.errors import InputError
+from errcomp.errors import InputError, NotDefinedError
 from errcomp.metrics import FIGURES, figure
-from errcomp.metrics.intervals import METHODS, estimate
+from errcomp.metrics.intervals import METHODS, estimate, estimate_of
+from errcomp.metrics.intervals._kinds import Request, share_interval
 from errcomp.metrics.intervals._smooth import SMOOTH
+from errcomp.metrics.intervals.dependence import Dependence
 
 WITHOUT = ("max_ape", "top_1_regret")
 
@@ -203,6 +205,59 @@ class TestNoInterval:
         assert e.low < e.value < e.high
         assert [c.code for c in e.caveats] == ["few-configurations"]
 
+    def test_a_level_next_to_one_has_no_finite_bound(self):
+        e = estimate("mape", **pairs(4), level=1 - 1e-12, resamples=3 * 10**12)
+        assert (e.low, e.high, e.level) == (None, None, None)
+        assert e.method == (
+            "no interval: the errors of too few pairs differ (log-t gives no finite bound)"
+        )
+
+
+class TestCopies:
+    """Pairs that repeat others, as a table of keys knows them."""
+
+    @pytest.mark.parametrize("name", ["within_20", "median_ape", "mape"])
+    def test_three_different_pairs_are_too_few(self, name):
+        drawn = Dependence(copies=np.array([0, 0, 1, 1, 2, 2]))
+        data = {key: np.repeat(values, 2) for key, values in pairs(3).items()}
+        e = estimate_of(name, **data, ask=Request("default", 0.95, 99, 0, drawn))
+        assert e.method == "no interval from 3 pairs: at least 4 are needed"
+
+    def test_quantiles_need_more_different_pairs_at_a_high_level(self):
+        drawn = Dependence(copies=np.array([0, 0, 1, 1, 2, 2, 3, 3]))
+        data = {key: np.repeat(values, 2) for key, values in pairs(4).items()}
+        e = estimate_of("median_ape", **data, ask=Request("default", 0.95, 99, 0, drawn))
+        assert e.method == "no interval: 95 % confidence needs more than 4 pairs"
+        e = estimate_of("within_20", **data, ask=Request("default", 0.9, 99, 0, drawn))
+        assert e.method.endswith(" effective pairs, 4 different pairs")
+        assert [c.code for c in e.caveats] == ["few-configurations"]
+
+    def test_what_repeats_is_as_sure_as_what_does_not(self):
+        drawn = Dependence(copies=np.repeat(np.arange(12), 2))
+        data = {key: np.repeat(values, 2) for key, values in pairs(12).items()}
+        ask = Request("default", 0.95, 99, 0, drawn)
+        twice = estimate_of("median_ape", **data, ask=ask)
+        assert (twice.method, twice.caveats) == ("order statistics, 12 different pairs", ())
+        assert twice.low < twice.value < twice.high
+        share, once = estimate_of("within_20", **data, ask=ask), estimate("within_20", **pairs(12))
+        assert share.caveats == once.caveats
+        assert share.caveats[0].evidence["coverage"] == 0.894
+        in_clusters = estimate("within_20", **data, clusters=np.repeat(np.arange(12), 2))
+        assert [c.code for c in in_clusters.caveats] == ["few-clusters"]
+        assert in_clusters.caveats[0].evidence["coverage"] == 0.902
+        exact = estimate("within_20", **pairs(12), method="clopper-pearson")
+        assert exact.caveats == ()
+
+    def test_shares_of_two_clusters_have_no_interval(self):
+        drawn = Dependence(("model",), (np.array([0, 0, 1, 1]),))
+        sums = [(np.array([1.0, 2.0]), np.array([2.0, 2.0]))]
+        found = share_interval(3, 4, sums, Request("default", 0.95, 99, 0, drawn))
+        assert (found.low, found.high) == (None, None)
+        assert found.method == (
+            "no interval: with every tested method, the interval contains the true value in less "
+            "than 90 % of samples of 2 clusters"
+        )
+
 
 class TestClusters:
     def test_clusters_of_one_pair_are_pairs(self):
@@ -320,6 +375,28 @@ class TestBadInput:
         assert estimate("mape", **pairs(12), resamples=39).low is not None
         with pytest.raises(InputError, match="at least 1999"):
             estimate("mape", **pairs(12), resamples=999, level=0.999)
+
+    @pytest.mark.parametrize("level", ["0.95", None, 0.9j])
+    def test_level_that_is_no_number(self, level):
+        with pytest.raises(InputError, match=rf"level must be a number, got {level!r}\. 95 % is "):
+            estimate("mape", **pairs(5), level=level)
+
+    @pytest.mark.parametrize("name", ["resamples", "seed"])
+    def test_whole_numbers(self, name):
+        for value in (99.5, "99"):
+            with pytest.raises(
+                InputError, match=rf"^{name} must be a whole number, got {value!r}$"
+            ):
+                estimate("mape", **pairs(5), **{name: value})
+
+    @pytest.mark.parametrize("name", ["pearson", "r2"])
+    def test_a_metric_that_the_pairs_do_not_define(self, name):
+        with pytest.raises(NotDefinedError) as caught:
+            estimate(name, predicted=[1.0], measured=[1.0])
+        with pytest.raises(InputError) as plain:
+            figure(name).function(predicted=[1.0], measured=[1.0])
+        assert str(caught.value) == str(plain.value)
+        assert caught.value.__cause__ is not None
 
     def test_seed(self):
         with pytest.raises(InputError, match="seed must not be negative, got -1"):

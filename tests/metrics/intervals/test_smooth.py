@@ -10,7 +10,7 @@ from scipy import special, stats
 
 from errcomp.metrics import figure
 from errcomp.metrics.intervals import _smooth, estimate
-from errcomp.metrics.intervals._smooth import SMOOTH, deviations, smooth
+from errcomp.metrics.intervals._smooth import SMOOTH, Smooth, Spread, crossed, deviations, smooth
 from errcomp.metrics.intervals.dependence import Dependence, dependence
 from errcomp.metrics.pointwise import checked
 
@@ -125,6 +125,16 @@ class TestClusters:
         assert found.error * ape.mean() == pytest.approx(np.sqrt(max(a + b - cells, a, b)))
         assert found.freedom == pytest.approx((a + b) ** 2 / (a**2 / df_a + b**2 / df_b))
 
+    def test_squared_errors_of_two_keys_add_up_but_for_what_is_of_both(self):
+        first, second = Spread(0.0, 2.0, True), Spread(0.0, 3.0, True)
+        assert crossed(first, second, 0.0) is first
+        both = crossed(Spread(0.3, 2.0, True), Spread(0.4, 5.0, True), 0.05)
+        freedom = 0.25**2 / (0.09**2 / 2 + 0.16**2 / 5)
+        assert both == pytest.approx((math.sqrt(0.2), freedom, True))
+        # One key alone has its own degrees of freedom.
+        assert crossed(Spread(0.2, 2.0, False), second, 0.0) == Spread(0.2, 2.0, True)
+        assert crossed(first, Spread(0.2, 3.0, False), 0.01) == pytest.approx((0.2, 3.0, True))
+
     def test_weighted_figures_weigh_clusters_by_size(self):
         data, label = pairs(20), np.repeat(np.arange(5), 4)
         m, off = data["measured"], np.abs(data["predicted"] - data["measured"])
@@ -137,6 +147,13 @@ class TestClusters:
 
 
 class TestDeltaMethod:
+    @pytest.mark.parametrize("root", [1.0, 0.5])
+    def test_a_deviation_whose_exponential_overflows_is_infinite(self, root):
+        figure = Smooth(0.25, -1.0, root, True, (), 9.0, np.zeros(3), None)
+        assert figure.value(700 / root) == pytest.approx(1.25 * math.exp(700.0), rel=1e-12)
+        assert figure.value(700.5 / root) == math.inf
+        assert figure.value(-800 / root) == -1.0
+
     @pytest.mark.parametrize("name", list(SMOOTH))
     def test_standard_error_is_that_of_the_jackknife(self, name):
         """Two ways to a standard error that agree to order 1/n."""
@@ -230,3 +247,30 @@ class TestQuantiles:
         form = prepare("mape", pairs(12))
         d = np.linspace(0.01, 0.1, 99)
         assert _smooth.bca(form, 0.95, (d, d)) == (-math.inf, math.inf)
+
+    def test_bca_counts_half_of_the_resamples_that_equal_the_sample(self):
+        form = prepare("mape", pairs(12))
+        rounding = np.array([-2e-16, 1e-17, 3e-16, 1e-16, 5e-17])
+        d = np.concatenate([np.linspace(-0.2, -0.01, 50), rounding, np.linspace(0.01, 0.4, 60)])
+        exactly = np.where(np.abs(d) < 1e-12, 0.0, d)
+        assert _smooth.bca(form, 0.9, (d, d)) == _smooth.bca(form, 0.9, (exactly, exactly))
+
+    @pytest.mark.parametrize("seed", range(5))
+    def test_bca_does_not_depend_on_the_order_of_rows(self, seed):
+        data = pairs(20, 0.5, seed)
+        rng = np.random.default_rng(seed)
+        order = np.concatenate([5 * k + rng.permutation(5) for k in range(4)])
+        ends = [
+            (e.low, e.high)
+            for rows in (np.arange(20), order)
+            for e in [
+                estimate(
+                    "mape",
+                    **{name: values[rows] for name, values in data.items()},
+                    clusters=np.repeat(["a", "b", "c", "d"], 5)[rows],
+                    method="bca",
+                    resamples=499,
+                )
+            ]
+        ]
+        assert ends[0] == pytest.approx(ends[1], rel=1e-9)

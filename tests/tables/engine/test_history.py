@@ -303,3 +303,26 @@ def test_a_group_for_every_row_is_refused(
         InputError, match="more than 20 groups by op, kind, version, n_repeats, date"
     ):
         half_life(history.lazy())
+
+
+@pytest.mark.parametrize("columns", [("level", "predictor"), ("level",), ()])
+def test_a_column_series_names_the_series_alone(columns: tuple[str, ...]) -> None:
+    data: dict[str, Any] = {
+        "version": ["1", "1", "1", "2", "2", "2"],
+        "series": ["Conv", "Conv", "BMM"] * 2,
+        "level": ["op", "net", "op"] * 2,
+        "predictor": ["a", "b", "a"] * 2,
+        "note": [*"uvwxyz"],
+        "measured": [10.0, 10.0, 20.0, 11.0, 12.0, 24.0],
+    }
+    kept = {name: v for name, v in data.items() if name in columns or name[0] in "vsnm"}
+    # A note differs in every row: it would make each a group of its own.
+    twice = {name: values * 2 for name, values in kept.items()}
+    rows = HistoryRows(pl.LazyFrame(twice)).grouped()
+    inside = History(kept)
+    assert sorted(rows.series_names) == sorted(inside.series_names)
+    assert len(inside.series_names) == (3 if columns else 2)
+    groups = 6 if columns else 4
+    assert rows.n == groups
+    assert rows.behind.n.sum() == 12
+    assert "note" not in rows.condition_columns

@@ -234,6 +234,39 @@ def test_columns_or_rows_may_order_the_versions(
     assert [history.versions[v] for v in history.version] == BRANCH["version"]
 
 
+def test_versions_of_a_component_order_by_their_numbers() -> None:
+    data = {
+        "version": ["main", "main", "dev", "dev"],
+        "stack_cuda": ["12.10", "12.9", "12.9", "9.2"],
+        "op": ["Conv"] * 4,
+        "measured": [1.0, 2.0, 3.0, 4.0],
+        "rank": [1, 1, 2, 2],
+    }
+    history = History(data, order_by=["rank", "stack_cuda"])
+    assert history.versions == (
+        "main (cuda 12.9)",
+        "main (cuda 12.10)",
+        "dev (cuda 9.2)",
+        "dev (cuda 12.9)",
+    )
+    assert history.order_by == "columns"
+    assert history.version.tolist() == [1, 0, 3, 2]
+    numbers = History({**BRANCH, "version": ["1.10", "1.9", "1.9.1", "1.9"]}, order_by="version")
+    assert numbers.versions == ("1.9", "1.9.1", "1.10")
+    with pytest.raises(
+        InputError,
+        match=r"h\.csv: cannot order by stack_cuda: 'new' is not a version number\. Order by a col",
+    ):
+        History(
+            {**data, "stack_cuda": ["12.10", "new", "12.9", "9.2"]},
+            order_by=["stack_cuda", "rank"],
+            source="h.csv",
+        )
+    two = {**data, "stack_os": ["a1", "a2", "a1", "a2"], "stack_cuda": ["1", "1", "2", "2"]}
+    history = History(two, order_by=["stack_cuda", "rank"])
+    assert set(history.versions) == {"main (cuda 1)", "dev (cuda 2)"}
+
+
 def test_columns_that_order_versions_do_not_name_series() -> None:
     history = History(BRANCH, order_by=("day", "position"))
     assert history.series_names == ("Conv", "Gelu")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from errcomp.claims.auditing import audit
 from errcomp.errors import InputError, LeftOutWarning, describe_names
 from errcomp.summary import summarize
 from errcomp.tables import Pairs, Runs, as_pairs, check_keys
+from errcomp.tables.columns import without_units
+from errcomp.tables.frames import to_eager
 
 GOOD = {"predicted": [11.0, 90.0, 7.0], "measured": [10.0, 100.0, 10.0], "device": ["B", "A", "B"]}
 
@@ -416,3 +419,61 @@ def test_a_value_with_commas_is_one_value() -> None:
     assert pairs.where({"model": ["a", "b"]}).n == 2
     with pytest.raises(InputError, match="no row has model=c"):
         pairs.where({"model": ["a", "c"]})
+
+
+def test_objects_that_are_numbers_become_floats() -> None:
+    p, m = as_pairs(
+        predicted=np.array([1, 2.5, Decimal("0.5")], dtype=object), measured=np.array([1, 2, 3])
+    )
+    assert p.dtype == m.dtype == np.float64
+    assert (p.tolist(), m.tolist()) == ([1.0, 2.5, 0.5], [1.0, 2.0, 3.0])
+
+
+def test_rows_without_a_measurement_are_kept_as_choices() -> None:
+    pairs = Pairs({"predicted": [1.0, 0.0, 3.0], "device": [*"abc"]}, missing="keep")
+    assert pairs.predicted.tolist() == [1.0, 0.0, 3.0]
+    assert np.isnan(pairs.measured).all()
+    assert (pairs.keys, pairs.dropped) == (("device",), ())
+    with pytest.raises(InputError, match="measured"):
+        Pairs({"predicted": [1.0, 2.0], "device": [*"ab"]}, missing="exclude")
+    some = {"predicted": [1.0, None, 3.0], "measured": [2.0, 1.0, None]}
+    pairs = Pairs(some, missing="keep")
+    assert pairs.rows.tolist() == [1, 3]
+    assert pairs.measured == pytest.approx([2.0, np.nan], nan_ok=True)
+    assert [(one.n, one.rows) for one in pairs.dropped] == [(1, (2,))]
+    with pytest.raises(InputError, match=r"t\.csv: predicted must be finite, got inf in row 3\. "):
+        Pairs({**some, "predicted": [1.0, 2.0, np.inf]}, missing="keep", source="t.csv")
+    failed = {**some, "predicted": [1.0, 2.0, np.inf], "status": ["ok", "ok", "failed"]}
+    assert Pairs(failed, missing="keep").rows.tolist() == [1, 2]
+
+
+def test_texts_with_units_are_numbers_of_one_unit() -> None:
+    data = {"predicted": ["1.5 s", "20ms", " "], "measured": ["1 s", "25 ms", "none"]}
+    pairs = Pairs(data, missing="exclude")
+    assert pairs.unit == "s"
+    assert pairs.predicted == pytest.approx([1.5, 0.02])
+    assert pairs.measured == pytest.approx([1.0, 0.025])
+    assert Pairs(data, missing="exclude", unit="ms").predicted == pytest.approx([1500.0, 20.0])
+    # Where units measure different things, or only some numbers have one, nothing is converted.
+    for predicted, rows in ((["1.5 s", "20 mJ"], "rows 1, 2"), (["1.5 s", "20"], "row 1")):
+        with pytest.raises(
+            InputError,
+            match=rf"^predicted must be a number, got '1\.5 s' in {rows}\. Give all numbers of "
+            r"the column a unit, or none\.$",
+        ):
+            Pairs({"predicted": predicted, "measured": [1.0, 2.0]})
+
+
+def test_units_are_taken_from_the_columns_that_have_them() -> None:
+    for predicted in ([1.5, 0.02], ["1.5", "0.02"], ["1.5 s", "20 ms"]):
+        pairs = Pairs({"predicted": predicted, "measured": ["1 s", "25 ms"]})
+        assert pairs.unit == "s"
+        assert pairs.predicted == pytest.approx([1.5, 0.02])
+        assert pairs.measured == pytest.approx([1.0, 0.025])
+    columns = {"predicted": ["1 s", "2 mJ"], "measured": ["1 s", "20 ms"]}
+    frame = to_eager(columns)
+    found = without_units(frame, ["nothing", "predicted", "measured"], None)
+    assert found.rows() == [("1 s", 1.0, "s"), ("2 mJ", 0.02, "s")]
+    # Two units are stated already: which one is meant is not known.
+    stated = to_eager({**columns, "unit": ["s", "ms"]})
+    assert without_units(stated, ["predicted", "measured"], None).rows() == stated.rows()
