@@ -159,6 +159,9 @@ def floor_of_repeats(repeats: Repeats, weight: Floats | None = None) -> FloorFig
         kept = block != i
         own = _ratio(repeats.take(kept))[0] if repeats.n >= _OWN else ratio
         left.append(_log(repeats, weight, kept, own))
+    if not np.isfinite(left).all():
+        # Without one block, nothing differs: that block alone is the noise.
+        return FloorFigure(math.exp(log), math.nan, math.nan)
     pseudo = blocks * log - (blocks - 1) * np.asarray(left)
     spread = pseudo - pseudo.mean()
     error = math.sqrt(pseudo.var(ddof=1) / blocks + doubt**2)

@@ -218,8 +218,6 @@ def share_below(differences: Floats, limit: float) -> float:
     for freedom in (2.0, 3.0, 5.0, 10.0, 100.0):
         beyond = 2 * stdtr(freedom, -limit / scale)
         some = beyond > 1e-12
-        if not some.any():
-            continue
         # All scales at once; the constants of the density are added as a whole.
         squares = (d / scale[some, None]) ** 2 / freedom
         each = -(freedom + 1) / 2 * np.log1p(squares).sum(axis=1)

@@ -181,6 +181,21 @@ def test_large_tables_are_fitted_by_least_squares_and_this_is_said():
     assert term.effect.low < 0.05 < term.effect.high
 
 
+@pytest.mark.parametrize("most", [71, 72])
+def test_the_mixed_model_has_a_largest_table(monkeypatch, most):
+    monkeypatch.setattr("errcomp.drivers.regression._MAX_MIXED_ROWS", most)
+    absolute, signed = regressions_of(simulated(devices=6, device_spread=0.3))
+    assert absolute.n == 72
+    if most == 72:
+        assert absolute.method == signed.method == "mixed model"
+        return
+    assert absolute.method == signed.method == "least squares, cluster-robust"
+    assert absolute.caveats[-1].message == (
+        "Least squares with standard errors clustered by device: the mixed model takes minutes "
+        "above 71 rows."
+    )
+
+
 def test_terms_that_say_the_same_are_reported_not_dropped_silently():
     n = 120
     pairs = simulated(

@@ -364,6 +364,26 @@ class TestWhatBelongsTogether:
         found = blame(History(columns), version="1.1")
         assert [event.whole for event in found.events] == ["x"]
 
+    @pytest.mark.parametrize("source", ["", "h.csv"])
+    def test_a_part_of_two_wholes_of_one_name_is_refused(self, source):
+        columns = {
+            "version": ["1.0", "1.1"] * 3,
+            "level": ["network"] * 4 + ["operator"] * 2,
+            "model": ["net", "net", None, None, "net", "net"],
+            "variant": [None, None, "net", "net", None, None],
+            "op": [None] * 4 + ["Conv"] * 2,
+            "measured": [9.0, 9.1, 4.0, 4.1, 3.0, 3.1],
+        }
+        with pytest.raises(InputError) as refused:
+            blame(History(columns, source=source))
+        assert str(refused.value) == (
+            f"{source + ': ' if source else ''}'net/Conv' may be a part of net, net. Add a column "
+            "that has the same value in a whole and in its parts, e.g. input."
+        )
+        columns["input"] = ["a", "a", "b", "b", "b", "b"]
+        [event] = blame(History(columns, source=source), version="1.1").events
+        assert (event.whole, event.before) == ("b/net", 4.0)
+
     def test_rates_do_not_add_up(self):
         columns = {
             "version": ["1.0", "1.1"] * 2,

@@ -10,6 +10,7 @@ import pytest
 
 from errcomp.halflife.carried_over import carried_over, decimals, enough_digits
 from errcomp.tables import History
+from errcomp.tables.engine.history import HistoryRows
 
 
 def history(measured, version=None, **more):
@@ -132,3 +133,21 @@ def test_round_targets_are_kept_and_chance_is_recognised(shared_data):
         "325 measurements equal a measurement of an earlier version in all digits"
         in carried.notes[1]
     )
+
+
+def test_validations_that_an_engine_aggregated_are_not_checked_and_counted():
+    rows = {
+        "version": ["1", "1", "1", "2", "2", "3"],
+        "op": ["a"] * 6,
+        "measured": [26.441, 27.093, 27.5, 26.441, 26.441, 26.441],
+    }
+    carried = carried_over(HistoryRows(pl.LazyFrame(rows)).grouped(["op"]))
+    # The two of version 2 are equal, so they are known, and so is the one of version 3.
+    assert carried.notes == (
+        "3 of 6 validations were aggregated by the engine and not checked for values copied from "
+        "an earlier version. Load the rows into memory (errcomp.History) to check them",
+    )
+    assert carried.copy.tolist() == [False, False, True]
+    assert [loss.n for loss in carried.dropped] == [1]
+    alone = {name: values[3:] for name, values in rows.items()}
+    assert carried_over(HistoryRows(pl.LazyFrame(alone)).grouped(["op"])).notes == ()

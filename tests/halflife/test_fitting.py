@@ -234,3 +234,35 @@ def test_processes_change_nothing() -> None:
     for group, other in zip(half_lives.groups, two.groups, strict=True):
         assert group.panel.error.tobytes() == other.panel.error.tobytes()
     assert seen == [(1, 2), (2, 2)]
+
+
+def test_versions_that_share_a_date_have_no_half_lives_in_months() -> None:
+    days = ["2024-01-01", "2024-02-01", "2024-02-01", "2024-03-01"]
+    rows = {"version": ["1.0", "1.1", "1.2", "1.3"], "measured": [1.0, 1.01, 2.0, 2.02]}
+    together = half_life({**rows, "released": days})
+    assert together.clocks == ("releases",)
+    assert {row["unit"] for row in together.rows()} == {"releases"}
+    note = (
+        "half-lives are given only in releases, because versions share dates or their dates "
+        "contradict their order"
+    )
+    assert together.notes.count(note) == 1
+    apart = half_life({**rows, "released": [*days[:2], "2024-02-02", days[3]]})
+    assert apart.clocks == ("releases", "months")
+    undated = half_life(rows)
+    assert undated.clocks == ("releases",)
+    assert note not in (*apart.notes, *undated.notes)
+
+
+def test_versions_validated_on_one_date_each_say_nothing_of_the_machine() -> None:
+    versions = [f"1.{i}" for i in range(10)]
+    times = [1.0, 1.01, 1.02, 1.0, 1.01, 2.0, 2.02, 2.03, 2.0, 2.01]
+    days = [f"2024-01-{i + 1:02}" for i in range(10)]
+    rows = {"version": versions, "measured": times, "date": days}
+    once = half_life(rows)
+    assert [step.version for step in once.groups[0].steps] == ["1.5"]
+    assert once.environment == ()
+    again = {"version": ["1.0"], "measured": [2.0], "date": ["2024-01-11"]}
+    twice = half_life({name: [*rows[name], *again[name]] for name in rows})
+    assert len(twice.environment) == 1
+    assert half_life({**rows, "date": [None, *days[1:]]}).environment == ()

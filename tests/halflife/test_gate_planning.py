@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.halflife.gate.planning import _noise_of, plan_gate
+from errcomp.halflife.gate.planning import RepeatsNeed, _noise_of, plan_gate
 from errcomp.halflife.gate.replay import replayed
 from errcomp.halflife.panel import Panel
 from errcomp.tables import History
@@ -53,6 +53,35 @@ def test_one_run_never_decides_at_once():
     assert plan.repeats == 2
     assert next(row for row in plan.rows if row.repeats == 1).at_once == 0.0
     assert plan.view().verdicts[0].head == "2 repeats"
+
+
+@pytest.mark.parametrize(
+    ("enough", "tried", "found"),
+    [
+        (1, [6, 3, 2, 1], 1),
+        (2, [6, 3, 2, 1], 2),
+        (5, [6, 3, 5, 4], 5),
+        (7, [6, 12, 10, 8], 8),
+        (16, [6, 12, 20, 16], 16),
+        (20, [6, 12, 20, 16], 20),
+        (21, [6, 12, 20], None),
+    ],
+)
+def test_the_smallest_number_that_reaches_the_power_is_found_by_halves(
+    monkeypatch, enough, tried, found
+):
+    def reached(repeats, *_):
+        return RepeatsNeed(repeats, 0.01, 0.1, 0.8 if repeats >= enough else 0.79)
+
+    monkeypatch.setattr("errcomp.halflife.gate.planning._need", reached)
+    told = []
+    plan = plan_gate(0.3, noise=0.02, power=0.8, progress=lambda *at: told.append(at))
+    assert plan.repeats == found
+    assert [row.repeats for row in plan.rows] == sorted(tried)
+    # The bound of eleven numbers: log2(11) rounded up, and one.
+    assert told == [(i + 1, 5) for i in range(len(tried))]
+    assert (plan.series, plan.looks, plan.within, plan.between) == (1, 30, 3, 0.0)
+    assert (plan.alpha, plan.seed) == (0.05, 0)
 
 
 def test_noise_between_looks_is_not_averaged_out():

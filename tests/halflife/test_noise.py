@@ -331,3 +331,21 @@ def test_repeats_that_scatter_more_than_their_spread_are_reported():
 @pytest.mark.parametrize("y", [3e-7, 9e-7, 2e-6, 0.3, 5.0])
 def test_the_inverse_of_trigamma(y: float) -> None:
     assert float(special.polygamma(1, trigamma_inverse(y))) == pytest.approx(y, rel=1e-6)
+
+
+def test_a_given_spread_counts_as_one_of_a_billion_degrees_of_freedom():
+    history = History(
+        {
+            "version": ["1", "2"] * 4,
+            "op": list("aabbccdd"),
+            "measured": [1.0, 1.1] * 4,
+            "measured_spread": [0.1] * 6 + [None] * 2,
+        }
+    )
+    noise = noise_floor(history)
+    # Of three equal variances, psi'(d0 / 2) = psi'(d / 2) = 2 / d + 2 / d^2 with d = 1e9.
+    assert noise.prior_df == pytest.approx(1e9 - 1, abs=0.1)
+    # The last series has no spread of its own.
+    assert noise.series_df.tolist()[:3] == [np.inf] * 3
+    assert noise.series_df[3] == noise.prior_df
+    assert noise.series_sd[3] == pytest.approx(noise.series_sd[0])

@@ -113,6 +113,33 @@ def test_the_same_maximum_from_anywhere():
             assert fit.theta == pytest.approx(fits[0].theta, abs=1e-5)
 
 
+@pytest.mark.parametrize("positive", [False, True])
+def test_a_start_that_is_impossible_to_rounding_is_halved(positive):
+    from errcomp.halflife.estimators import ends_of
+
+    ends = ends_of(Units.of_intervals(LEFT, RIGHT), "weibull")
+    # exp(z) of both ends of an interval is beyond the largest number, or equal to rounding.
+    start = np.array([900.3, 12.7])
+    assert log_likelihood(ends, start) == log_likelihood(ends, start / 2) == -np.inf
+    halvings = next(k for k in range(100) if np.isfinite(log_likelihood(ends, start / 2.0**k)))
+    found, wanted = (newton(ends, at, positive) for at in (start, start / 2.0**halvings))
+    assert found.theta.tolist() == wanted.theta.tolist()
+    assert found.log_likelihood == wanted.log_likelihood > -np.inf
+    assert found.converged == wanted.converged
+
+
+def test_a_start_that_stays_impossible_is_no_maximum():
+    from errcomp.halflife.estimators import ends_of
+
+    ends = ends_of(Units.of_intervals(LEFT, RIGHT), "weibull")
+    start = np.array([3e40, 1e40])
+    found = newton(ends, start, positive=True)
+    assert found.theta.tolist() == (start / 2.0**100).tolist()
+    assert found.log_likelihood == -np.inf
+    assert found.curvature.tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert not found.converged
+
+
 def test_narrow_intervals_are_times():
     time = np.array([1.0, 2.0, 3.0, 5.0, 8.0, 9.0])
     for law in LAWS:

@@ -94,3 +94,8 @@ def test_repeats_miss_what_the_group_shows():
     assert loose.given == pytest.approx(9.0)
     few = learned(batch.take(np.arange(9)), np.arange(9))
     assert (few.given.tolist(), few.df.tolist()) == ([1.0] * 9, [50.0] * 9)
+    # Ten series with one degree of freedom each do not show how similar they are.
+    pairs = batch_of(chained((12, 2), 0.0), df=50.0)
+    unknown = learned(pairs.take(np.arange(10)), np.arange(10))
+    assert (unknown.given.tolist(), unknown.df.tolist()) == ([1.0] * 10, [50.0] * 10)
+    assert learned(pairs, np.arange(12)).df[0] < 50

@@ -8,11 +8,12 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 
 from errcomp.cli import main
 from errcomp.errors import InputError
-from errcomp.halflife.store import HistoryStore
-from errcomp.halflife.store.checksums import StoreCheck
+from errcomp.halflife.store import HistoryStore, checksums
+from errcomp.halflife.store.checksums import StoreCheck, StoreDifference
 
 ADDITION = {
     "version": ["1.0", "1.1", "1.2"] * 2,
@@ -55,6 +56,10 @@ CHANGES = {
     "UPDATE errcomp_version SET released = '2026-01-01' WHERE id = 2": (
         "its columns, versions, series or"
     ),
+    # Bytes that are no text.
+    "UPDATE errcomp_version SET released = x'ff' WHERE id = 2": (
+        "history default: its columns, versions, series or"
+    ),
     "UPDATE errcomp_history SET name = 'x' WHERE id = 2": (
         "history x: its columns, versions, series or"
     ),
@@ -77,6 +82,36 @@ def test_a_change_by_hand_is_found(tmp_path: Path, order: str) -> None:
         for one in found.differences
     ]
     assert any(CHANGES[order] in line for line in shown), shown
+
+
+def test_additions_beside_a_damaged_one_are_compared(tmp_path: Path) -> None:
+    path = tmp_path / "h.db"
+    store = filled(path)
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("UPDATE errcomp_batch SET first_id = 'x' WHERE id = 1")
+        connection.execute("UPDATE errcomp_validation SET measured = 9 WHERE id = 7")
+        connection.commit()
+    # The second addition is the first whose rows are known.
+    changed = StoreDifference("default", 1, "its 6 rows were changed after they were written")
+    damaged = StoreDifference("", 0, "the list of additions is damaged")
+    assert store.check() == StoreCheck(3, 7, 6, (damaged, changed))
+
+
+def test_an_addition_of_which_the_database_returns_less_is_undone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "h.db"
+    store = filled(path, additions=1)
+    read = checksums._sha256_of_rows
+
+    def less(connection: sa.Connection, first: int, last: int) -> tuple[str, int]:
+        return read(connection, first, last - 1)
+
+    monkeypatch.setattr(checksums, "_sha256_of_rows", less)
+    with pytest.raises(AssertionError, match="6 rows were written, but the database returns 5: th"):
+        store.add({**ADDITION, "batch": [1] * 6, "date": ["2026-02-01"] * 6})
+    monkeypatch.undo()
+    assert store.check() == StoreCheck(2, 7, 0, ())
 
 
 def test_a_row_that_came_in_another_way_is_counted(

@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from shutil import copytree
+from types import SimpleNamespace
 from typing import Any
 
 import polars as pl
 import pytest
+import sqlalchemy as sa
 
 from errcomp.errors import InputError
 from errcomp.halflife.store import Added, HistoryStore, place
@@ -269,6 +271,91 @@ def test_an_error_without_a_name_is_told(tmp_path: Path) -> None:
         store._place.writing() as connection,
     ):
         connection.exec_driver_sql("DELETE FROM none")
+
+
+def test_a_file_whose_damage_cannot_be_written_as_text(tmp_path: Path) -> None:
+    path = tmp_path / "h.db"
+    HistoryStore(path).add(rows())
+    with contextlib.closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.execute(
+            "INSERT INTO sqlite_schema VALUES ('table', CAST(x'ff' AS TEXT), 'x', 3, 'CREATE X')"
+        )
+        connection.commit()
+    with pytest.raises(
+        InputError, match=r"h\.db: the file is damaged \('utf-8' codec .*from a copy"
+    ):
+        HistoryStore(path).list()
+
+
+def test_a_commit_that_may_have_happened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    store = HistoryStore(tmp_path / "h.db")
+    store.add(rows())
+    unknown = (
+        "It is unknown whether the rows were stored: add them again with skip_known=True "
+        "(--skip-known)."
+    )
+
+    def breaks(lost: bool) -> Callable[..., None]:
+        def commit(_: Any) -> None:
+            gone = sqlite3.OperationalError("gone")
+            raise sa.exc.OperationalError("COMMIT", None, gone, connection_invalidated=lost)
+
+        return commit
+
+    for lost in (True, False):
+        with monkeypatch.context() as patch:
+            patch.setattr(sa.RootTransaction, "commit", breaks(lost))
+            with (
+                pytest.raises(InputError, match=r"cannot be written \(gone\)") as raised,
+                store._place.writing(),
+            ):
+                pass
+        assert str(raised.value).endswith(unknown) == lost
+    # A connection that breaks before has stored nothing.
+    gone = sa.exc.OperationalError(
+        "INSERT", None, sqlite3.OperationalError("gone"), connection_invalidated=True
+    )
+    with pytest.raises(InputError) as raised, store._place.writing():
+        raise gone
+    assert "unknown" not in str(raised.value)
+    assert store.load().n == 3
+
+
+def test_a_busy_file_is_asked_again_until_the_wait_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock, asked = [100.0], []
+
+    class Connection:
+        def __init__(self, *names: str) -> None:
+            self.names = list(names)
+
+        def execute(self, order: str) -> None:
+            asked.append(order)
+            if self.names:
+                error = sqlite3.OperationalError("no")
+                error.sqlite_errorname = self.names.pop(0)
+                raise error
+
+    def sleep(seconds: float) -> None:
+        clock[0] += seconds
+
+    monkeypatch.setattr(place, "time", SimpleNamespace(monotonic=lambda: clock[0], sleep=sleep))
+    busy: Any = Connection("SQLITE_BUSY", "SQLITE_BUSY_RECOVERY")
+    place._patiently(busy, "PRAGMA x")
+    assert asked == ["PRAGMA x"] * 3
+    assert clock[0] == pytest.approx(100.02)
+    other: Any = Connection("SQLITE_CORRUPT")
+    with pytest.raises(sqlite3.OperationalError):
+        place._patiently(other, "PRAGMA x")
+    monkeypatch.setattr(place, "WAIT", 0.055)
+    asked.clear()
+    always: Any = Connection(*["SQLITE_BUSY"] * 99)
+    with pytest.raises(sqlite3.OperationalError):
+        place._patiently(always, "PRAGMA x")
+    # At 0, 0.01, …, 0.05 and 0.06 seconds.
+    assert len(asked) == 7
 
 
 def test_exports_that_cannot_be_written(tmp_path: Path) -> None:

@@ -70,6 +70,12 @@ def test_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
         ) as raised:
             use()
         assert SECRET not in "".join(traceback.format_exception(raised.value))
+    with pytest.raises(InputError) as raised, store._place.reading():
+        pass
+    assert str(raised.value).endswith(". Check the server and try again.")
+    with pytest.raises(InputError) as raised, store._place.writing():
+        pass
+    assert str(raised.value).endswith(" Nothing was added; check the server and try again.")
 
 
 @pytest.mark.extras

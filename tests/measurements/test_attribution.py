@@ -15,8 +15,9 @@ import polars as pl
 import pytest
 
 import errcomp as ec
+from errcomp.documents import load
 from errcomp.errors import InputError
-from errcomp.measurements import budget
+from errcomp.measurements import attribution, budget
 from errcomp.measurements.shares import NOISE, shapley
 from tests.measurements.laws import single_cause
 
@@ -170,6 +171,89 @@ def test_a_load_of_many_values_is_put_into_classes() -> None:
                     "predicted": predicted})  # fmt: skip
     assert found.largest == "load"
     assert found.parts[0].added > 0.6 * found.mape
+
+
+def test_a_load_that_varies_within_configurations_is_compared_there() -> None:
+    rng = np.random.default_rng(3)
+    case, load = np.repeat(np.arange(30), 4), np.tile([1, 8, 16, 64], 30)
+    predicted = np.exp(0.1 * case)
+    measured = predicted * np.exp(0.3 * (load >= 16) + 0.02 * rng.normal(size=120))
+    found = budget(
+        {"case": case, "concurrency": load, "measured": measured, "predicted": predicted}
+    )
+    added = {part.cause: part.added for part in found.parts}
+    assert set(added) == {"load", "rest"}
+    # Half of the rows take exp(0.3) times as long.
+    assert added["load"] == pytest.approx((1 - math.exp(-0.3)) / 2, abs=0.005)
+
+
+def test_sums_of_kernels_that_few_rows_have_are_passed_over() -> None:
+    rng = np.random.default_rng(3)
+    measured = np.exp(rng.normal(size=60))
+    table = {"case": range(60), "measured": measured, "measured_kernel_sum": 0.5 * measured,
+             "predicted": measured * np.exp(0.1 * rng.normal(size=60))}  # fmt: skip
+
+    def summed(n: int) -> Any:
+        return budget({**table, "predicted_kernel_sum": [1.0] * n + [0.0] * (60 - n)})
+
+    few, half = summed(29), summed(30)
+    assert ([part.cause for part in few.parts], few.n, few.left_out) == (["rest"], 60, 0)
+    assert "kernels" in {one.cause for one in few.not_looked_for}
+    assert {part.cause for part in half.parts} == {"kernels", "composition"}
+    assert (half.n, half.left_out) == (30, 30)
+
+
+@pytest.mark.parametrize("settings", [12, 13])
+def test_twelve_settings_get_an_effect_each(settings: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribution, "_DRAWS", 4)
+    rng = np.random.default_rng(3)
+    batch, setting = np.repeat(np.arange(40), 4), rng.integers(0, settings, 160)
+    predicted = np.exp(0.1 * batch)
+    effect = np.linspace(0, 1, settings)[setting]
+    table = {
+        "batch": batch,
+        "log": [f"threads={i}" for i in setting],
+        "measured": predicted * np.exp(effect + 0.01 * rng.normal(size=160)),
+        "predicted": predicted,
+    }
+    added = {part.cause: part.added for part in budget(table).parts}
+    # With an effect each, noise alone is left; else what rows differ by from their median.
+    assert (added["rest"] < 0.002) == (settings == 12)
+    assert added["hidden"] > 0.05
+
+
+def test_drawn_tables_have_no_more_rows_than_needed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attribution, "_DRAWS", 20)
+    monkeypatch.setattr(attribution, "_MOST", 59)
+    seen: list[list[float]] = []
+
+    def recorded(parts: dict[str, Any], *rest: Any) -> dict[str, float]:
+        seen.append(parts["rest"].tolist())
+        return shapley(parts, *rest)
+
+    monkeypatch.setattr("errcomp.measurements.shares.shapley", recorded)
+    rng = np.random.default_rng(0)
+    budget({"model": np.arange(60) // 6, "case": range(60), "measured": np.exp(rng.normal(size=60)),
+            "predicted": [1.0] * 60})  # fmt: skip
+    table, *drawn = seen
+    assert (len(table), len(drawn)) == (60, 20)
+    place = {value: i for i, value in enumerate(table)}
+    for rows in drawn:
+        # Ten models are drawn whole, with replacement; one of their rows is left out.
+        times = np.bincount([place[value] for value in rows], minlength=60).reshape(10, 6)
+        assert len(rows) == 59
+        assert (times.max(axis=1, keepdims=True) - times).sum() == 1
+
+
+def test_a_document_whose_largest_cause_is_not_the_first_is_refused() -> None:
+    document = json.loads(budget(single_cause("load", "normal", np.random.default_rng(0))[0])
+                          .to_json())  # fmt: skip
+    assert load(document).largest == "load"
+    assert load({**document, "largest": None}).largest is None
+    with pytest.raises(
+        InputError, match="largest must be load, the first of the parts, or null, got 'rest'"
+    ):
+        load({**document, "largest": "rest"})
 
 
 @pytest.mark.parametrize(

@@ -214,6 +214,21 @@ def test_percentiles_are_in_order() -> None:
     }
 
 
+def test_a_mean_lies_between_the_smallest_and_the_largest() -> None:
+    data = table() | {
+        "lat_min": np.full(180, 4.0),
+        "lat_avg": np.full(180, 6.0),
+        "lat_maximum": np.full(180, 12.0),
+        "wait_avg": np.full(180, 1.0),
+    }
+    data["lat_avg"][[3, 9, 20]] = [3.99, 12.1, 4.0 - 1e-3]
+    found = [(row.rule, row.rows, row.seen) for row in check(data, measured="ms").impossible]
+    assert found == [
+        ("lat_min is at most lat_avg", (4,), "lat_min 4, lat_avg 3.99"),
+        ("lat_avg is at most lat_maximum", (10,), "lat_avg 12.1, lat_maximum 12"),
+    ]
+
+
 def test_a_percentile_of_few_requests_is_doubtful() -> None:
     data = table() | {"lat_p99": np.full(180, 9.0), "requests": np.full(180, 1000)}
     data["requests"][5] = 71
@@ -246,6 +261,18 @@ def test_throughput_times_time_is_work() -> None:
     data["throughput"][4] = 80.0
     rules = [(row.rule, row.rows) for row in check(data, measured="ms").impossible]
     assert rules == [("throughput times duration is tokens", (5,))]
+
+
+def test_a_column_is_not_its_own_product() -> None:
+    # All but two rows take a second, so that each rate is the rate times the duration.
+    seconds = np.array([1.0] * 18 + [2.0, 2.0])
+    data = {"batch": range(20), "ms": np.linspace(1.11, 2, 20), "tokens": 100 * seconds}
+    rate = {"duration": seconds, "tokens_per_s": [100.0] * 20}
+    assert check(data | rate, measured="ms").impossible == ()
+    # Nor is a duration the work: its rate is 1 in all but two rows.
+    time = {"duration_of_requests": seconds, "throughput": [1.0] * 18 + [3.0, 3.0]}
+    del data["tokens"]
+    assert check(data | time, measured="ms").impossible == ()
 
 
 def test_neighbours_bound_the_floor_where_nothing_is_repeated() -> None:
@@ -283,6 +310,11 @@ def test_floors_of_groups() -> None:
         ({"ms": ["x", "1"]}, {"measured": "ms"}, "ms must be a number, got 'x' in row 1"),
         ({"ms": [None, None]}, {"measured": "ms"}, "no row has a value of ms"),
         ({"ms": [1.0, 2.0]}, {}, "name the column of measurements: --measured COLUMN"),
+        (
+            {f"{a}_{b}": [1.0, 2.0] for a in "ab" for b in ("predicted", "measured")},
+            {},
+            "--measured COLUMN. Columns of numbers: a_measured, b_measured$",
+        ),
         ({"ms": [1.0], "a": [1]}, {"measured": "ms", "by": "b"}, "cannot group by 'b'"),
         ({"ms": [1.0], "a": [1]}, {"measured": "ms", "keys": ["ms"]}, "named as measured and as"),
     ],

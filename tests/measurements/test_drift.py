@@ -9,7 +9,10 @@ import pytest
 from numpy.typing import NDArray
 
 from errcomp.measurements import check
+from errcomp.measurements.finding.drift import find_drift
+from errcomp.measurements.noise import repeats_of
 from errcomp.measurements.results import DriftRow
+from errcomp.tables.memory.measurements import Part
 
 Floats = NDArray[np.float64]
 
@@ -41,6 +44,21 @@ def test_each_step_is_found_with_its_size() -> None:
         assert row.low < np.expm1(change) < row.high
         assert row.high - row.low < 0.01
         assert row.p < 0.01
+
+
+def test_five_steps_are_found_at_most() -> None:
+    rng = np.random.default_rng(0)
+    group, day = np.repeat(np.arange(20), 8), np.tile(np.arange(1, 15), 12)[:160]
+    logs = 0.3 * group + 0.002 * rng.normal(size=160)
+    steps = {first: (-1) ** k * 0.1 for k, first in enumerate((3, 5, 7, 9, 11, 13))}
+    for first, change in steps.items():
+        logs += change * (day >= first)
+    part = Part("day", "time", day, [None, *range(1, 15)])
+    found = find_drift(repeats_of(group, logs, day > 0), [part])
+    assert found is not None
+    assert [one.kind for one in found] == ["step"] * 5
+    assert {one.at for one in found} < set(steps)
+    assert all(one.p <= 0.01 for one in found)
 
 
 @pytest.mark.slow

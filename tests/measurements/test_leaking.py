@@ -126,6 +126,24 @@ def test_a_split_by_device_is_harder_than_one_by_rows() -> None:
     assert all(one.n == 80 for one in left.values())
 
 
+@pytest.mark.parametrize(("others", "n"), [("BCD", 13), ("BC", 2)])
+def test_a_value_whose_rows_are_nearly_all_is_not_left_out(others: str, n: int) -> None:
+    """Without the ten rows of A, a line is fitted to three others, and not to two."""
+    size = 10 + len(others)
+    batch = list(range(1, size + 1))
+    table = {"device": [*["A"] * 10, *others], "batch": batch, "measured": batch,
+             "predicted": batch}  # fmt: skip
+    found = leakage(table, {"device": ["A"], "batch": [1]})
+    assert {one.what: one.n for one in found.left_out} == {"rows": size, "device": n}
+
+
+@pytest.mark.parametrize("n", [5, 6])
+def test_six_rows_can_be_left_out_in_turn(n: int) -> None:
+    table = {name: column[:n] for name, column in evaluated().items()}
+    found = leakage(table, {"device": ["A"], "batch": [1]}, keys=["batch"])
+    assert [one.what for one in found.left_out] == (["rows"] if n == 6 else [])
+
+
 @pytest.mark.parametrize("law", LAWS)
 def test_what_was_copied_into_training_is_found_again(law: str) -> None:
     """Of 400 rows, a fifth was trained on; repeats of others have noise of 2 %."""

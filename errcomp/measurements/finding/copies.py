@@ -56,11 +56,6 @@ class Found:
     members: Sequence[Ints]
     by_chance: float
 
-    @property
-    def n(self) -> int:
-        """Number of rows in all sets."""
-        return sum(map(len, self.members))
-
 
 def find_copies(
     table: Measurements, use: NDArray[np.bool_], once: NDArray[np.bool_]

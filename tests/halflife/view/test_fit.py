@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 
 import errcomp as ec
+from errcomp.errors import InputError
 from errcomp.halflife.panel import HalfLife
 from errcomp.halflife.results import HalfLives
+from errcomp.halflife.view.figures import FIGURES, draw
 from errcomp.halflife.view.fit import answers_of, written
-from errcomp.halflife.view.parts import timed
+from errcomp.halflife.view.parts import half_life_text, timed
 
 
 def histories(**slow_from: int) -> dict[str, list[Any]]:
@@ -98,3 +100,28 @@ def test_a_single_series_beside_groups_answers_in_the_same_columns() -> None:
     (expiry,) = answers_of(half_lives.groups[1], half_lives.clocks)
     assert expiry.method == "expiry"
     assert gelu[3] == gelu[4] == written(expiry)
+
+
+@pytest.mark.parametrize("missing", ["half_life", "low", "high"])
+def test_a_half_life_without_a_bound_is_none(missing: str) -> None:
+    half_life = HalfLife("variogram", 6.0, 2.0, 32.0, 0.95, "releases", 8, 0.5, refused="why")
+    assert half_life_text(half_life) == "6 releases [2,\N{NO-BREAK SPACE}32]"
+    unknown = replace(half_life, **{missing: None})
+    assert half_life_text(unknown) == "cannot be determined: why"
+
+
+def test_a_figure_that_does_not_exist_is_refused(half_lives: HalfLives) -> None:
+    available = r"Available: errors, survival, variogram, heat\.$"
+    with pytest.raises(InputError, match=rf"unknown figure 'heatmap' of half-lives\. {available}"):
+        draw(half_lives, "heatmap")
+
+
+def test_several_groups_are_drawn_as_a_heat_map_and_one_as_its_errors(
+    half_lives: HalfLives, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in list(FIGURES):
+        monkeypatch.setitem(FIGURES, name, lambda _, ax, name=name: (name, ax))
+    one = replace(half_lives, groups=half_lives.groups[:1])
+    assert half_lives.view().draw() == ("heat", None)
+    assert one.view().draw() == ("errors", None)
+    assert one.view().draw(figure="survival", ax="there") == ("survival", "there")

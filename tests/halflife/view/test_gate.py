@@ -273,3 +273,13 @@ def test_a_repeat_may_fail(schema):
 def test_over_twenty_runs_are_said():
     result = replace(check(repeated()), repeats_needed=np.zeros(2, dtype=int))
     assert "over 20 more runs like it" in markdown_summary(result)
+
+
+def test_a_series_whose_corrected_p_is_unknown_is_listed_without_it():
+    result = replace(check(repeated()), p_adjusted=np.array([np.nan, 1.0]))
+    text = ET.fromstring(junit_xml(result)).find(".//skipped").get("message")
+    assert " versions 1.28 to 1.29, measured values changed by" in text
+    assert "p = " not in text
+    known = replace(result, p_adjusted=np.array([0.0321, 1.0]))
+    text = ET.fromstring(junit_xml(known)).find(".//skipped").get("message")
+    assert ", p = 0.032 corrected for all series; " in text
