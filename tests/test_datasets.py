@@ -15,9 +15,13 @@ from errcomp import datasets
 from errcomp.cli import main
 from errcomp.datasets import neusight
 from errcomp.datasets._spec import Column, DatasetSpec
+from errcomp.datasets.inputs import pairs_from, pairs_in_memory
 from errcomp.errors import InputError
 from errcomp.readers import kernels as kernels_reader
+from errcomp.readers.core.output import Output
 from errcomp.readers.plain import read_pairs
+from errcomp.tables import Pairs
+from errcomp.tables.engine.pairs import PairRows
 
 #: The datasets made from the NeuSight artifact.
 OF_THE_ARTIFACT = ("neusight", "neusight-kernels")
@@ -447,3 +451,71 @@ def test_the_old_loaders_warn(old: str, name: str) -> None:
         pytest.raises(InputError, match=f"'neusight' holds no .* Datasets that do: .*{name}"),
     ):
         getattr(datasets, old)("neusight")
+
+
+SIDES = {"predicted": "sim", "measured": "hw"}
+TABLE = {"sim": [11.0, 9.0, 5.0], "hw": [10.0, 12.0, 0.0]}
+
+
+def test_every_kind_of_table_gives_its_pairs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pl.DataFrame(TABLE).write_csv(tmp_path / "a.csv")
+    (tmp_path / "parts").mkdir()
+    for i in range(2):
+        pl.DataFrame(TABLE).slice(2 * i, 2).write_parquet(tmp_path / "parts" / f"{i}.parquet")
+    for table in (tmp_path / "a.csv", str(tmp_path / "*.csv"), TABLE, pl.DataFrame(TABLE)):
+        for function in (pairs_from, pairs_in_memory):
+            pairs = function(table, **SIDES, unit="us", zeros="exclude")
+            assert isinstance(pairs, Pairs)
+            assert (pairs.unit, pairs.predicted.tolist()) == ("us", [11.0, 9.0])
+            assert function(pairs) is pairs
+    for table in (pl.LazyFrame(TABLE), tmp_path / "parts"):
+        rows = pairs_from(table, **SIDES, unit="us", zeros="exclude")
+        assert isinstance(rows, PairRows)
+        assert (rows.unit, rows.n) == ("us", 2)
+        with pytest.raises(InputError, match="these pairs stay in Polars"):
+            pairs_in_memory(rows)
+    lazy = pairs_in_memory(pl.LazyFrame(TABLE), **SIDES, zeros="exclude")
+    assert lazy.measured.tolist() == [10.0, 12.0]
+    # A file is preferred to a built-in table of the same name.
+    assert pairs_from("neusight").n == pairs_in_memory("neusight").n == 386
+    monkeypatch.chdir(tmp_path)
+    Path("neusight").write_text("predicted,measured\n11,10\n")
+    assert pairs_from("neusight").n == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [
+        ({"predicted": "x", "unit": "ms"}, "predicted, unit"),
+        ({"measured": "x", "missing": "exclude"}, "measured, missing"),
+        ({"zeros": "exclude"}, "zeros"),
+    ],
+)
+def test_the_columns_of_a_table_of_errcomp_are_known(given: dict[str, str], named: str) -> None:
+    pairs = Pairs({"predicted": [1.0], "measured": [2.0]})
+    output = Output(pl.DataFrame(), ("x",), ("a.csv",), tables={"pairs": lambda: pairs})
+    assert pairs_from(output) is pairs
+    assert pairs_from(pairs, missing="keep", zeros="raise") is pairs
+    for table in (pairs, output):
+        with pytest.raises(InputError, match=rf"are known\. Leave out {named}, or pass a"):
+            pairs_from(table, **given)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=rf"its columns and unit are known\. Leave out {named}\.$"):
+        pairs_from("neusight", **given)  # type: ignore[arg-type]
+
+
+def test_a_name_of_nothing_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "results.csv").write_text("")
+    for name, message in (
+        (
+            f"{tmp_path}/reslts.csv",
+            rf"Did you mean '{tmp_path}/results\.csv'\? Built-in: neusight$",
+        ),
+        ("neusihgt", r"Did you mean 'neusight'\? Built-in: neusight$"),
+        (f"{tmp_path}/no/x.csv", "built-in table of pairs of that name. Built-in: neusight$"),
+        ("torch-cpu", "^torch-cpu is a table of kernels, not of pairs.$"),
+        ("https://host/x.csv", "^https://host/x.csv: errcomp reads nothing from the network"),
+    ):
+        with pytest.raises(InputError, match=message):
+            pairs_from(name)

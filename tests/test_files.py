@@ -2,10 +2,12 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import time
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from errcomp.cli import running
@@ -176,3 +178,118 @@ def test_a_signal_that_a_library_drops_where_nothing_is_written(
     with pytest.raises(SystemExit) as end:
         running.run([])
     assert end.value.code == 143
+
+
+def test_an_error_of_polars_is_one_of_writing(tmp_path: Path) -> None:
+    def fail() -> None:
+        with replacing(tmp_path / "out.csv"):
+            raise pl.exceptions.ComputeError(f"disk {'x' * 300}\nsecond line")
+
+    with pytest.raises(InputError) as caught:
+        fail()
+    reason = f"disk {'x' * 195}"
+    assert str(caught.value) == (
+        f"{tmp_path / 'out.csv'}: cannot be written ({reason}). Check the disk and its "
+        "permissions, or write elsewhere."
+    )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_file_system_without_links(
+    fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_link(*_: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    replace = Path.replace
+
+    def last_fails(self: Path, target: Path) -> Path:
+        if fails and target.name == "b.txt" and not self.name.endswith(".old"):
+            raise OSError(28, "No space left on device")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "link", no_link)
+    for name in ("a.txt", "b.txt"):
+        (tmp_path / name).write_text(f"old {name}")
+        (tmp_path / name).chmod(0o640)
+    monkeypatch.setattr(Path, "replace", last_fails)
+
+    def both() -> None:
+        with together():
+            write(tmp_path / "a.txt")
+            write(tmp_path / "b.txt")
+
+    if fails:
+        with pytest.raises(InputError, match=r"b\.txt: cannot be written \(No space left"):
+            both()
+    else:
+        both()
+    found = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert found == {name: f"old {name}" if fails else "new" for name in ("a.txt", "b.txt")}
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o640}
+
+
+def test_a_folder_that_nobody_may_write_into(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def never(path: Path, mode: int) -> bool:
+        asked.append((path, mode))
+        return False
+
+    (tmp_path / "real").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "real" / "a.txt")
+    monkeypatch.setattr(os, "access", never)
+    for name, folder in (("a.txt", tmp_path), ("link", tmp_path / "real")):
+        with pytest.raises(InputError, match=f"the folder {folder} is read-only. Name another"):
+            check_target(tmp_path / name)
+        assert asked.pop() == (folder, os.W_OK | os.X_OK)
+
+
+@pytest.mark.parametrize(
+    ("mode", "writable"), [(0o555, False), (0o444, False), (0o200, True), (0o020, True)]
+)
+def test_a_file_is_read_only_if_nobody_may_write_it(
+    mode: int, writable: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "a.txt"
+    path.write_text("old")
+    path.chmod(mode)
+    if writable:
+        write(path)
+    else:
+        with pytest.raises(InputError, match=r"a\.txt is read-only; name another file"):
+            write(path)
+    assert path.stat().st_mode & 0o777 == mode
+
+
+def test_nobody_else_reads_what_is_not_finished(tmp_path: Path) -> None:
+    with replacing(tmp_path / "a.txt") as temporary:
+        assert temporary.stat().st_mode & 0o777 == 0o600
+        assert temporary.parent == tmp_path
+        assert temporary.name.startswith(".a.txt.")
+
+
+def test_half_a_copy_does_not_take_the_place_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_link(*_: object) -> None:
+        raise OSError(1, "Operation not permitted")
+
+    def half(source: Path, target: Path) -> None:
+        target.write_text(source.read_text()[:1])
+        raise OSError(28, "No space left on device")
+
+    (tmp_path / "a.txt").write_text("old")
+    monkeypatch.setattr(os, "link", no_link)
+    monkeypatch.setattr(shutil, "copy2", half)
+
+    def one() -> None:
+        with together():
+            write(tmp_path / "a.txt")
+
+    with pytest.raises(InputError, match=r"a\.txt: cannot be written \(No space left"):
+        one()
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"a.txt": "old"}

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from errcomp.errors import InputError
+from errcomp.system import files
 from errcomp.system.files import SUMS, check_free, replacing_folder, write_sums
 
 HEADING = "# Made here"
@@ -119,3 +120,57 @@ def test_files_that_would_be_lost_are_named(tmp_path: Path) -> None:
         check_free(path, HEADING)
     (path / "a.csv").unlink()  # what is gone cannot be lost
     check_free(path, HEADING)
+
+
+@pytest.mark.parametrize("left", [["0a1b2c3d"], ["0a1b2c3d", "4e5f6a7b"]])
+def test_a_folder_whose_replacement_was_killed_is_put_back(left: list[str], tmp_path: Path) -> None:
+    names = [f".out[1].{number}.old" for number in left]
+    for name in (*names, ".out1.0a1b2c3d.old"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.csv").write_text("1")
+
+    def fail() -> None:
+        with replacing_folder(tmp_path / "out[1]"):
+            raise RuntimeError("half way")
+
+    with pytest.raises(RuntimeError, match="half way"):
+        fail()
+    # Which of several is the last one is not known.
+    kept = ["out[1]"] if len(left) == 1 else names
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".out1.0a1b2c3d.old", *kept]
+    assert (tmp_path / kept[0] / "a.csv").read_text() == "1"
+    if len(left) == 1:  # what is there stays
+        (tmp_path / names[0]).mkdir()
+        made(tmp_path / "out[1]", "2")
+        assert (tmp_path / "out[1]" / "a.csv").read_text() == "2"
+        assert (tmp_path / names[0]).is_dir()
+
+
+def test_a_folder_beside_the_current_one_may_be_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "m").mkdir()
+    monkeypatch.chdir(tmp_path / "m")
+    for name in ("a", "z"):
+        assert (made(Path("..") / name) / "a.csv").read_text() == "1"
+
+
+def test_all_of_a_folder_is_on_the_disk_before_it_takes_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored: list[str] = []
+    to_disk = files._to_disk
+
+    def noted(path: Path) -> None:
+        place = "." if path == tmp_path else path.relative_to(tmp_path).as_posix()
+        stored.append(place if place == "." else "/".join(["", *place.split("/")[1:]]))
+        assert (tmp_path / "out").exists() is (place == ".")
+        to_disk(path)
+
+    monkeypatch.setattr(files, "_to_disk", noted)
+    with replacing_folder(tmp_path / "out") as folder:
+        (folder / "sub").mkdir()
+        for name in ("a", "sub/b"):
+            (folder / name).write_text("1")
+    assert sorted(stored[:-2]) == ["/a", "/sub", "/sub/b"]
+    assert stored[-2:] == ["", "."]  # the folder itself, and the names of that which holds it

@@ -10,6 +10,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from concurrent.futures import CancelledError
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,7 +18,7 @@ import numpy as np
 import pytest
 
 from errcomp.errors import EngineError, InputError, MissingExtraError
-from errcomp.system.processes import count_jobs, map_jobs
+from errcomp.system.processes import Steps, _Call, _explained, _on_dask, count_jobs, map_jobs
 
 needs_joblib = [
     pytest.mark.extras,
@@ -58,6 +59,95 @@ def test_joblib_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     assert count_jobs(None) == count_jobs(1) == 1
     with pytest.raises(MissingExtraError, match=r"joblib.*pip install 'errcomp\[jobs\]'"):
         map_jobs(abs, [1], n_jobs=2)
+
+
+def test_steps_are_named_to_whoever_shows_names() -> None:
+    told: list[object] = []
+
+    class Names:
+        def __call__(self, done: float, total: float) -> None:
+            told.append((done, total))
+
+        def begin(self, what: str) -> None:
+            told.append(what)
+
+    steps = Steps(Names(), 2)
+    for what in ("read", "fit"):
+        steps.begin(what)
+        steps.step()
+    assert told == ["read", (1, 2), "fit", (2, 2)]
+    assert steps.done == 2
+    for without in (Steps(lambda *both: told.append(both), 1), Steps(None, 1)):
+        without.begin("unnamed")
+        without.step()
+    assert told[4:] == [(1, 1)]
+
+
+@pytest.mark.parametrize("home", ["", "~"])
+def test_a_call_elsewhere_brings_back_its_warnings_once_and_its_error(home: str) -> None:
+    call = _Call(warns(), home=(home, 0))
+    one, two = call(1), call(2)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert one.result() == 1
+        with pytest.raises(InputError, match="^no good: 2$"):
+            two.result()
+    assert [str(each.message) for each in caught] == ["beware of 1", "beware of 2"]
+    assert {each.category for each in caught} == {RuntimeWarning}
+    assert {each.filename for each in caught} == {__file__}
+
+
+def test_a_cluster_that_stops_is_an_error_that_says_what_to_do() -> None:
+    found = _explained(CancelledError("lost"))
+    assert type(found) is EngineError
+    assert str(found) == (
+        "the cluster stopped before the work was done (lost). Start it again, or use n_jobs=1."
+    )
+    assert _explained(ZeroDivisionError()) is None
+
+
+def test_a_cluster_gets_a_few_calls_for_each_core_ahead_of_the_results() -> None:
+    sent: list[int] = []
+    cancelled: list[Any] = []
+
+    def submit(call: Any, item: int, **options: Any) -> Any:
+        assert options == {"pure": False, "retries": 3}
+        sent.append(item)
+        return SimpleNamespace(item=item, result=lambda: call(item))
+
+    client = SimpleNamespace(
+        ncores=lambda: {"a": 1, "b": 2}, submit=submit, cancel=cancelled.extend
+    )
+    backend = SimpleNamespace(client=client, submit_kwargs={"retries": 3})
+    call = _Call(abs, home=("another process", 0))
+    results = _on_dask(backend, call, range(-20, 0))
+    assert next(results).result() == 20
+    assert sent == [*range(-20, -7)]  # the first, and four for each of three cores
+    results.close()  # type: ignore[attr-defined]
+    assert [future.item for future in cancelled] == [*range(-19, -7)]
+    cancelled.clear()
+    every = [outcome.result() for outcome in _on_dask(backend, call, range(-20, 0))]
+    assert every == [*range(20, 0, -1)]
+    assert cancelled == []
+
+
+@pytest.mark.core
+def test_a_backend_with_a_client_is_a_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
+    def submit(call: Any, item: int, *, pure: bool) -> Any:
+        return SimpleNamespace(result=lambda: call(item))
+
+    client = SimpleNamespace(ncores=lambda: {"a": 1}, submit=submit, cancel=lambda futures: None)
+    backend = SimpleNamespace(client=client, submit_kwargs={})
+    joblib = SimpleNamespace(
+        effective_n_jobs={None: 8, -1: 8, 1: 1, 2: 2}.__getitem__,
+        parallel=SimpleNamespace(get_active_backend=lambda: (backend, 8)),
+    )
+    monkeypatch.setitem(sys.modules, "joblib", joblib)
+    assert [count_jobs(n) for n in (None, -1, 1, 2)] == [8, 8, 1, 2]
+    results = map_jobs(fails(), [0, 0, 3, 0])
+    assert [next(results), next(results)] == [0, 0]
+    with pytest.raises(InputError, match="^no good: 3$"):
+        next(results)
 
 
 class TestProcesses:

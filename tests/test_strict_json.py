@@ -12,6 +12,7 @@ from errcomp.system.strict_json import (
     DoubledNameError,
     is_number,
     loads,
+    loads_text,
     number,
     refuse_doubles,
     table,
@@ -73,3 +74,29 @@ def test_rows_of_a_table_have_their_lines() -> None:
 def test_damaged_tables_are_refused_with_the_line(text: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         table(Path("t.csv"), text, ["b"])
+
+
+def test_what_another_parser_takes_for_json_is_left_to_it() -> None:
+    cut_off = '{"dur": 1, "dur": 2'
+    with pytest.raises(ValueError, match="Expecting"):
+        loads(cut_off)
+    assert refuse_doubles(cut_off, {"dur": 1}) is None  # type: ignore[func-returns-value]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('["a"]', ["a"]),
+        (r'"\ud83d\ude00"', "\N{GRINNING FACE}"),
+        (r'"\uD83D\uDE00!"', "\N{GRINNING FACE}!"),
+        (r'"\\ud800"', r"\ud800"),
+    ],
+)
+def test_text_of_whole_characters_is_read(text: str, value: object) -> None:
+    assert loads_text(text) == value
+
+
+@pytest.mark.parametrize("half", ["ud800", "uDBFF", "udc00", "uDfFf", "uD9ab"])
+def test_half_a_character_is_refused(half: str) -> None:
+    with pytest.raises(ValueError, match=rf"lone surrogate \\{half.lower()}\), which"):
+        loads_text(rf'{{"ok": "\ud83d\ude00", "a": ["xy\{half}"]}}')

@@ -64,3 +64,18 @@ def test_what_is_no_yaml_is_refused() -> None:
         loads("!!python/object:os.system {}")
     with pytest.raises(yaml.YAMLError):
         loads("x: *unknown")
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [(RecursionError(), "^nested too deeply$"), (TypeError("no key\nat line 1"), "^no key$")],
+)
+def test_an_error_within_the_parser_is_that_of_the_text(
+    error: Exception, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(yaml, "load", fail)
+    with pytest.raises(ValueError, match=message):
+        loads("a: 1")

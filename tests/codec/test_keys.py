@@ -33,6 +33,8 @@ from errcomp.codec import (
     schema_of,
     words,
 )
+from errcomp.codec.keys import Part
+from errcomp.codec.shapes import Scalar, json_text, shape_of
 from errcomp.errors import InputError
 
 
@@ -229,3 +231,34 @@ def test_what_a_document_lacks_says_where_it_is_to_be_had() -> None:
     assert absent.n_series == 3
     with pytest.raises(InputError, match=r"not hold the errors of single series \(error\)\. Fit"):
         absent.error  # noqa: B018
+    assert not hasattr(absent, "__array__")
+
+
+def test_values_that_are_not_of_json_are_written_as_text() -> None:
+    written = json_text({"day": date(2026, 1, 31), 3: [np.float64("nan"), np.int64(2), "ä"]})
+    assert written == ('{\n  "day": "2026-01-31",\n  "3": [\n    null,\n    2,\n    "ä"\n  ]\n}')
+
+
+def test_a_value_of_several_types_is_read_as_the_first_that_takes_it() -> None:
+    shape = shape_of(int | tuple[Count, ...])
+    assert [shape.read(Field(value, "a", {})) for value in (-1, [1, 2])] == [-1, (1, 2)]
+    assert shape.write((1, 2)) == [1, 2]
+    with pytest.raises(InputError, match=r"^a must be a list, got 0\.5$"):
+        shape.read(Field(0.5, "a", {}))
+    numbers = {"type": "array", "items": {"type": "integer", "minimum": 0}}
+    assert shape.schema({}) == {"anyOf": [{"type": "integer"}, numbers]}
+
+
+def test_a_grouping_key_is_text_or_a_number() -> None:
+    shape = shape_of(Scalar)
+    kept = ("a", 1, 0.5, True, None)
+    assert [shape.read(Field(value, "by", {})) for value in kept] == [*kept]
+    with pytest.raises(InputError, match=r"^by must be text or a number, got a list of length 1$"):
+        shape.read(Field([1], "by", {}))
+
+
+def test_parts_of_a_document_must_say_how_they_are_written() -> None:
+    part = Part()
+    for use in (part.write, part.read, part.schema):
+        with pytest.raises(NotImplementedError):
+            use(None)  # type: ignore[arg-type]

@@ -144,3 +144,17 @@ def test_the_samples(shared_data: Path) -> None:
     areas = read(folder / "timeloop-mapper.ART_summary.yaml").rows
     spad = areas.filter(component="system_top_level.ifmap_spad")
     assert spad.select("instances", "predicted").rows() == [(168, 70.091961)]
+
+
+def test_arguments_whose_names_have_no_order_are_written_as_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "ERT.yaml"
+    path.write_text(
+        "ERT:\n  version: 0.4\n  tables:\n  - name: a\n    actions:\n    - name: read\n"
+        "      arguments: {2: 1, x: 3}\n      energy: 1.5\n    - name: write\n"
+        "      arguments: {y: 1, x: 3}\n      energy: 2.5\n"
+    )
+    rows = read(path).rows
+    assert rows.select("arguments", "predicted").rows() == [
+        ("{2: 1, 'x': 3}", 1.5),
+        ('{"x": 3, "y": 1}', 2.5),
+    ]

@@ -163,3 +163,14 @@ def test_the_samples(shared_data: Path) -> None:
     several = found.of(file="silicon_sample.configs_with_multiple_backend_versions.csv")
     assert len(several.of(quantity="tpot").rows) == 423
     assert several.rows["date"].null_count() == 2 * 15
+
+
+def test_versions_that_agree_are_not_doubtful(tmp_path: Path) -> None:
+    text = (DATA / "aiconfigurator-messages" / "doubtful_version" / "nccl.csv").read_text()
+    found = aiconfigurator.read(text_of(tmp_path, text.replace("2.29.2", "2.27.3"), "nccl.csv"))
+    assert found.rows["repeat"].to_list() == [1, 2, 3]
+    assert "provenance" not in found.rows.columns
+    assert len(found.notes) == 1
+    one = text.replace("2.29.2,all_gather,half,2,256,0.007", "2.27.3,all_gather,half,2,256,0.007")
+    found = aiconfigurator.read(text_of(tmp_path, one, "nccl.csv"))
+    assert found.notes[1].startswith("In 1 row, the folder and the column 'version'")

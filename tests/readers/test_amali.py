@@ -9,6 +9,7 @@ import pytest
 from errcomp.errors import InputError
 from errcomp.readers.core.ingest import ingest
 from errcomp.readers.core.output import Output
+from errcomp.readers.core.source import Source
 from errcomp.readers.simulators import amali
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "readers"
@@ -57,3 +58,11 @@ def test_a_prediction_that_is_no_number(tmp_path: Path) -> None:
 def test_measurements_without_numbers_of_kernels(tmp_path: Path) -> None:
     path = text_of(tmp_path, "Kernel Name,Column_1,Average\ngemm,1.5,1.5\n")
     assert amali.read(path).rows["measured"].to_list() == [1.5]
+
+
+def test_a_table_read_as_results_says_what_it_lacks(tmp_path: Path) -> None:
+    (results,) = (one for one in amali.FORMATS if one.name == "amali-results")
+    assert results.read is not None
+    path = text_of(tmp_path, "kernel_id,kernel_name,HW\n1,gemm,5\n")
+    with pytest.raises(InputError, match=r"no column of predictions \(AMALi, GCoM, GCoM\+KLL"):
+        results.read(Source(path))

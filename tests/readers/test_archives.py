@@ -326,3 +326,33 @@ def test_archives_within_are_said(tmp_path: Path) -> None:
     assert [(one.name, one.reason) for one in found.skipped] == [
         ("b.tar", "an archive: read it on its own")
     ]
+
+
+def test_a_tar_with_entries_for_its_folders(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar"
+    with tarfile.open(path, "w") as archive:
+        for name in ("a", "a/b"):
+            info = tarfile.TarInfo(name)
+            info.type = tarfile.DIRTYPE
+            archive.addfile(info)
+        info = tarfile.TarInfo("a/b/1.log")
+        info.size = len(LOG)
+        archive.addfile(info, io.BytesIO(LOG))
+    found = ingest(path)
+    assert (found.files, found.skipped, len(found.rows)) == (("a/b/1.log",), (), 2)
+
+
+@pytest.mark.parametrize("end", ["zip", "tar"])
+def test_names_that_differ_only_in_case_where_that_is_no_difference(
+    tmp_path: Path, end: str
+) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "A.log").write_text("the first")  # under any of its names
+    path = tmp_path / "in"
+    made, unpack = {
+        "zip": (zip_of(path, ["A.log"]), archives._unzip),
+        "tar": (tar(tmp_path / "t", {"A.log": LOG}), archives._untar),
+    }[end]
+    with pytest.raises(InputError, match="'A.log' differs from another entry only in upper and"):
+        unpack(made, tmp_path / "out")
+    assert (tmp_path / "out" / "A.log").read_text() == "the first"

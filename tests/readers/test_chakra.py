@@ -8,6 +8,7 @@ import json
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from errcomp.errors import InputError
@@ -343,3 +344,28 @@ def test_dependencies_packed_and_not_are_in_their_order(tmp_path: Path) -> None:
     _, nodes = chakra.read_nodes(Source(path))
     assert [one.after for one in nodes] == [[9, 7, 300, 2**64 - 1], []]
     assert [(one.id, one.name, one.shapes) for one in nodes] == [(2**63, "a", ""), (1, "b", "[2]")]
+
+
+def test_a_name_twice_in_a_node_of_json_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "trace.json"
+    path.write_text('{"schema": "1.0.2", "nodes": [{"id": 1, "name": "aten::mm", "id": 2}]}')
+    with pytest.raises(InputError, match=r"an object names 'id' twice\. Copy the file again\."):
+        chakra._decoded(Source(path))
+
+
+@pytest.mark.parametrize(
+    ("given", "shape"),
+    [
+        ('"input_shapes": [[8, 4], [], [2], 3, ["x"]]', "8x4;2"),
+        ('"inputs": {"shapes": [[8, 4], [64]]}', "8x4;64"),
+        ('"inputs": {"values": [[8, 4]]}', None),
+        ('"inputs": 5', None),
+        ('"x": 1', None),
+    ],
+)
+def test_shapes_of_a_node_of_json(given: str, shape: str | None) -> None:
+    node = msgspec.json.decode(f'{{"id": 1, "name": "x", {given}}}', type=chakra._JsonNode)
+    assert chakra._shape(node) == shape
+    for broken in (b"[[8, 4]", b"[" * 100_000):
+        node.input_shapes = msgspec.Raw(broken)
+        assert chakra._shape(node) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from errcomp.readers.core.ingest import ingest
 from errcomp.readers.core.registry import Format, recognise
 from errcomp.readers.core.source import Source
 from errcomp.readers.serving import frontier, vidur
+from errcomp.readers.serving.tables import is_frontier_beside
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 
@@ -233,3 +235,21 @@ def test_the_samples(shared_data: Path) -> None:
     linear = frontier.read(folder / "profiling_a800_qwen3-next_linear_op.csv").rows
     assert (len(attention), len(linear)) == (176 * 5, 15 * 11)
     assert linear["measured"][0] == 0.028528000228106976
+
+
+def test_a_file_beside_it_that_cannot_be_read_is_not_of_frontier(tmp_path: Path) -> None:
+    metrics = tmp_path / "request_metrics.csv"
+    metrics.write_text("a\n1\n")
+    config = tmp_path / "config.json"
+    config.write_bytes(gzip.compress(b"{}")[:6])
+    with pytest.raises(InputError, match="broken gzip"):
+        _ = Source(config).json_names
+    assert not is_frontier_beside(Source(metrics))
+    config.unlink()
+    assert not is_frontier_beside(Source(metrics))
+    (tmp_path / "op_traces.jsonl").write_text('{"simulation_info": {}}\n')
+    assert is_frontier_beside(Source(metrics))
+    (tmp_path / "op_traces.jsonl").write_text('{}\n{"simulation_info": {}}\n')
+    assert not is_frontier_beside(Source(metrics))
+    (tmp_path / "event_trace.json").write_text('[{"cluster_type": 1}]')
+    assert is_frontier_beside(Source(metrics))

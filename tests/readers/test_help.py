@@ -10,6 +10,7 @@ import pytest
 from errcomp.errors import InputError
 from errcomp.readers.core.ingest import ingest
 from errcomp.readers.core.output import Output
+from errcomp.readers.core.source import Source
 from errcomp.readers.learned import help as reader
 
 DATA = Path(__file__).resolve().parents[1] / "data" / "readers"
@@ -84,6 +85,15 @@ def packed(tmp_path: Path, pickled: bytes, name: str = "archive/data.pkl") -> Pa
 def test_pickles_that_hold_no_list_of_numbers(pickled: bytes, message: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=message):
         reader.read(packed(tmp_path, pickled))
+
+
+def test_numbers_are_only_those_of_one_list(tmp_path: Path) -> None:
+    source = Source(tmp_path / "device.pt")
+    assert [*reader._numbers(source, b"\x80\x02](K\x01K\x02e.")] == [1, 2]
+    with pytest.raises(InputError, match=r"its pickle holds no list\. The file may be incomplete"):
+        list(reader._numbers(source, b"\x80\x02."))
+    with pytest.raises(InputError, match=r"more than list numbers \(BININT1 at byte 2\)"):
+        list(reader._numbers(source, b"\x80\x02K\x01."))
 
 
 def test_a_zip_that_is_cut_off(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 from pathlib import Path
 from typing import Any
@@ -12,12 +13,13 @@ import pytest
 
 import errcomp as ec
 from errcomp.errors import InputError
-from errcomp.readers.core import registry
+from errcomp.readers.core import registry, values
 from errcomp.readers.core.ingest import ingest
 from errcomp.readers.core.output import Output, output
 from errcomp.readers.core.registry import Format, formats_of, read_source
 from errcomp.readers.core.source import Source
 from errcomp.report.writing import write_frame
+from errcomp.system.limits import TookTooLongError, limits
 from errcomp.tables import Pairs
 
 LOG = "sys[{}] finished, 12 cycles, exposed communication 3 cycles.\n"
@@ -292,3 +294,83 @@ def test_what_many_files_say_is_said_once(tmp_path: Path) -> None:
     assert [(one.reason, one.n) for one in ingest(tmp_path).dropped] == [
         (f"{i}.log: {drop.reason}", drop.n) for i in range(5)
     ]
+
+
+def test_several_paths_are_read_like_a_folder_that_holds_them(tmp_path: Path) -> None:
+    write(tmp_path, x__a=LOG.format(0), x__b__c=LOG.format(1), x__b__d="?", x__e=LOG.format(2))
+    x = tmp_path / "x"
+    found = ingest([x / "b", str(x / "a"), x / "b" / ".." / "a", x / "b" / "c"])
+    assert found.files == ("b/c", "a")
+    assert found.rows["file"].to_list() == ["b/c", "b/c", "a", "a"]
+    assert [one.name for one in found.skipped] == ["b/d"]
+    assert ingest([x / "b" / "c"]).files == (str(x / "b" / "c"),)
+    with pytest.raises(InputError, match=r"^the paths: no file in it could be read\. d: not rec"):
+        ingest([x / "b" / "d", x / "b" / "d"], among=[form()])
+    with pytest.raises(InputError, match=r"^no path was given\. Name a file or a folder\.$"):
+        ingest([])
+    (x / "b" / "gone").symlink_to("nowhere")
+    found = ingest([x / "e", x / "b"])
+    assert {one.name: one.reason[:10] for one in found.skipped} == {
+        "b/gone": "a pipe, a ",
+        "b/d": "not recogn",
+    }
+
+
+def test_a_format_that_is_a_folder_is_read_alone(tmp_path: Path) -> None:
+    write(tmp_path, a="X", b__c="?", b__d__e="???")
+    asked: list[Path] = []
+
+    def whole(source: Source) -> Output:
+        asked.append(source.path)
+        return _read(source)
+
+    of_folder = form(folder=True, recognise=lambda source: source.path.name == "b", read=whole)
+    assert ingest(tmp_path / "b", among=[of_folder]).files == (str(tmp_path / "b"),)
+    assert asked == [tmp_path / "b"]
+    assert registry._size(tmp_path / "b") == 4  # of its files at any depth
+    assert registry._size(tmp_path / "a") == 1
+    with pytest.raises(InputError, match=r"b: cannot be read together with other paths\. Give it"):
+        ingest([tmp_path / "a", tmp_path / "b"], among=[of_folder, form()])
+
+
+def test_errors_of_a_reader_name_the_file(tmp_path: Path) -> None:
+    path = write(tmp_path, a="X") / "a"
+
+    def failing(error: BaseException) -> Format:
+        def fail(source: Source) -> Output:
+            raise error
+
+        return form(read=fail)
+
+    def long_number(source: Source) -> Output:
+        values.digits("9" * 18)
+        values.digits("12345678901234567890123")
+        raise AssertionError
+
+    with pytest.raises(
+        InputError,
+        match=r"a whole number is too long \(23 digits\): 12345678901234567890…\. The file may be",
+    ):
+        ingest(path, among=[form(read=long_number)])
+    stopped = r"a: reading it was stopped after {} s: it may be damaged .*--limit seconds=600"
+    with pytest.raises(InputError, match=stopped.format(60)):
+        ingest(path, among=[failing(TookTooLongError())])
+    with limits(seconds=6.7), pytest.raises(InputError, match=stopped.format(7)):
+        ingest(path, among=[failing(TookTooLongError())])
+    with pytest.raises(MemoryError):
+        ingest(path, among=[failing(MemoryError())])
+    with pytest.raises(InputError, match="^my own words$"):
+        read_source(Source(path), [failing(InputError("my own words"))])
+
+
+def test_rows_without_a_column_that_every_row_has_are_refused(tmp_path: Path) -> None:
+    columns = ("tool", "level", "quantity", "unit", "predicted", "measured", "status")
+    row = dict.fromkeys(columns, 1)
+    del row["quantity"]
+    path = write(tmp_path, a=json.dumps({**dict.fromkeys(columns, 2), "rows": [row]})) / "a"
+    with pytest.raises(
+        InputError,
+        match=r"a: missing column 'quantity': this file was not written by `errcomp ingest`\. "
+        r"Columns found: tool, level, unit, predicted, measured, status\.$",
+    ):
+        ingest(path)

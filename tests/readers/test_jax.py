@@ -387,3 +387,20 @@ def test_starts_that_do_not_fit_are_refused_without_overflow(at: int, tmp_path: 
     plane.line("Stream #2", [("k", at, 1)], at=2**62)
     with pytest.raises(InputError, match=r"not a trace of XLA \(invalid event: start"):
         jax.read(written(tmp_path, space(plane)))
+
+
+def test_statistics_of_an_unusual_form_are_read_one_by_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = jax.read(written(tmp_path, gpu()))
+    together, asked = xplane._wire.columns, []
+
+    def unusual(data: Any, begin: Any, end: Any, numbers: dict[int, int], *parts: Any) -> Any:
+        asked.append(numbers)
+        return None if numbers == {1: 0} else together(data, begin, end, numbers, *parts)
+
+    monkeypatch.setattr(xplane._wire, "columns", unusual)
+    found = jax.read(written(tmp_path, gpu()))
+    assert {1: 0} in asked
+    assert found.rows.equals(whole.rows)
+    assert found.notes == whole.notes

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -22,6 +24,8 @@ from errcomp.readers.core.source import Source
 from errcomp.readers.profilers import kineto
 from errcomp.readers.profilers.kineto import columns
 from errcomp.readers.profilers.kineto import events as _kineto_events
+from errcomp.readers.profilers.kineto import graph as _kineto_graph
+from errcomp.readers.profilers.kineto import rows as _kineto_rows
 from errcomp.readers.profilers.kineto.classes import class_of
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers" / "kineto-trace"
@@ -657,3 +661,325 @@ def test_steps_are_in_the_order_of_their_starts() -> None:
     ordered, of = columns.steps_of(steps, np.array([0.5, 2.0, 7.0, 11.0]))
     assert ordered == [("a", 0.0, 10.0), ("b", 1.0, 5.0)]
     assert of.tolist() == [0, 1, -1, -1]
+    ordered, of = columns.steps_of([], np.array([0.5, 2.0]))
+    assert (ordered, of.tolist()) == ([], [-1, -1])
+
+
+WIDTHS = {
+    8: ("double", "long", "float64", "int64", "long int", "Double"),
+    4: ("float", "int", "float32", "int32", "Float"),
+    2: ("half", "bfloat16", "short", "float16", "int16", "BFloat16"),
+    1: ("bool", "byte", "char", "int8", "uint8", "float8_e4m3fn", "Float8_e5m2"),
+}
+
+
+def test_the_size_of_a_message_comes_from_its_elements_and_their_type(
+    trace: Callable[..., Output],
+) -> None:
+    types = [(name, width) for width, names in WIDTHS.items() for name in names]
+    message = {"Collective name": "allreduce", "In msg nelems": 3, "Group size": 0}
+    other = {**message, "dtype": "complex"}
+    found = trace(
+        [
+            *(kernel(name="nccl", args={**message, "dtype": name}) for name, _ in types),
+            kernel(name="nccl", args=other),
+            kernel(name="nccl", args=message),
+            kernel(name="nccl", args={**message, "In msg nelems": 0, "dtype": "int8"}),
+            kernel(name="nccl", args={**message, "In msg nelems": (1 << 62) - 1, "dtype": "int8"}),
+            kernel(name="nccl", args={**message, "In msg nelems": 1 << 62, "dtype": "int8"}),
+            kernel(name="nccl", args={**message, "In msg nelems": True, "dtype": "int8"}),
+            kernel(name="plain", args={"bytes": 5}),
+            kernel(name="copy", cat="gpu_memcpy", args={"bytes": 5}),
+        ]
+    )
+    rows = kernels(found)
+    assert rows["size_bytes"].to_list() == [
+        *(3 * width for _, width in types),
+        *(None, None, 0, (1 << 62) - 1, None, None, None, 5),
+    ]
+    assert rows["ranks"].to_list() == [0] * (len(types) + 6) + [None, None]
+    assert rows["collective"].to_list() == ["allreduce"] * (len(types) + 6) + [None, None]
+
+
+def test_categories_of_all_versions_and_vendors(trace: Callable[..., Output]) -> None:
+    found = []
+    work = {
+        "kernel": "gemm", "Kernel": "gemm", "concurrent_kernel": "gemm", "gpu_memcpy": "memcpy",
+        "Memcpy": "memcpy", "gpu_memset": "memset", "Memset": "memset",
+    }  # fmt: skip
+    vendors = ("cuda", "hip", "xpu", "mtia", "privateuse1")
+    calls = [f"{one}_{layer}" for one in vendors for layer in ("runtime", "driver")] + ["Runtime"]
+    for i, call in enumerate(calls):
+        cat = [*work][i % len(work)]
+        found.append(kernel(name="gemm", cat=cat, ts=100 + i, dur=1, args={"correlation": i}))
+        launch = {"ph": "X", "cat": call, "name": f"of {call}", "ts": 2 * i + 1, "dur": 1}
+        found.append({**launch, "pid": 1, "tid": 1, "args": {"correlation": i}})
+        op = {"ph": "X", "cat": ("cpu_op", "Operator")[i % 2], "name": f"op {i}", "pid": 1}
+        found.append({**op, "tid": 1, "ts": 2 * i + 0.5, "dur": 1})
+    rows = kernels(trace(found))
+    kinds = [*work.values()]
+    assert rows["kernel_class"].to_list() == [kinds[i % 7] for i in range(len(calls))]
+    assert rows["launch_call"].to_list() == [f"of {call}" for call in calls]
+    assert rows["launch"].to_list() == [2.0 * i + 1 for i in range(len(calls))]
+    assert rows["op"].to_list() == [f"op {i}" for i in range(len(calls))]
+
+
+def test_times_at_the_limits(trace: Callable[..., Output]) -> None:
+    found = trace(
+        [
+            kernel(ts=0, dur=0),
+            kernel(ts=0, dur=1e15),
+            kernel(ts=1e18, dur=1),
+            kernel(ts=-1e18, dur=1),
+            kernel(ts=0, dur=1.1e15),
+            kernel(ts=1.1e18, dur=1),
+            kernel(ts=-1.1e18, dur=1),
+        ]
+    )
+    assert kernels(found)["measured"].to_list() == [0.0, 1e15, 1.0, 1.0]
+    assert kernels(found)["start"].to_list() == [0.0, 0.0, 1e18, -1e18]
+    assert [(one.n, one.reason) for one in found.dropped] == [
+        (3, "an event with an impossible time")
+    ]
+
+
+def test_a_number_of_a_stream_that_fits_stays_a_number(trace: Callable[..., Output]) -> None:
+    largest = (1 << 62) - 1
+    streams = [7, largest, -largest]
+    fits = kernels(trace([kernel(args={"stream": one}) for one in streams]))
+    assert fits["stream"].to_list() == streams
+    wide = kernels(trace([kernel(args={"stream": one}) for one in (7, largest + 1)]))
+    assert wide["stream"].to_list() == ["7", str(largest + 1)]
+    rank = (1 << 31) - 1
+    for given, expected in ((rank, {rank}), (0, {0}), (-1, None), (rank + 1, None), (True, None)):
+        rows = trace([kernel()], distributedInfo={"rank": given}).rows
+        assert (set(rows["rank"]) if "rank" in rows.columns else None) == expected
+
+
+def test_fields_after_the_events_may_hold_lists(
+    trace: Callable[..., Output], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed = ", ".join(json.dumps(kernel(ts=10 * i, args={"device": i})) for i in range(2))
+    devices = [{"id": i, "name": f"GPU {i}", "of": [{"a": 1}, {"b": 2}]} for i in range(2)]
+    text = f'{{"schemaVersion": 1, "traceEvents": [{listed}], "deviceProperties": '
+    text += f'{json.dumps(devices)}, "distributedInfo": {{"rank": 4}}}}'
+    packed = json.dumps(json.loads(text), separators=(",", ":"))
+    for size in (1 << 19, len(text) - 20, 300):
+        monkeypatch.setattr(_kineto_events, "_BLOCK", size)
+        assert trace(packed).rows.equals(trace(text).rows)
+        rows = kernels(trace(text))
+        assert rows.select("device", "start", "rank").rows() == [
+            ("GPU 0", 0.0, 4),
+            ("GPU 1", 10.0, 4),
+        ]
+
+
+def call(name: str, ts: float, correlation: int) -> Event:
+    where = {"ph": "X", "cat": "cuda_runtime", "pid": 1, "tid": 1}
+    return {**where, "name": name, "ts": ts, "dur": 0.5, "args": {"correlation": correlation}}
+
+
+def test_a_stream_waits_for_the_events_that_are_known(trace: Callable[..., Output]) -> None:
+    def wait(correlation: int, stream: int, on: int, recorded: int) -> Event:
+        named = {"ph": "X", "cat": "cuda_sync", "name": "wait", "pid": 0, "tid": 1, "ts": 1}
+        args = {
+            "cuda_sync_kind": "Stream Wait Event",
+            "stream": stream,
+            "wait_on_stream": on,
+            "wait_on_cuda_event_record_corr_id": recorded,
+            "correlation": correlation,
+        }
+        return {**named, "dur": 1, "args": args}
+
+    found = [
+        call("cudaLaunchKernel", 0, 1),
+        kernel(name="first", ts=10, dur=5, args={"correlation": 1, "stream": 7}),
+        call("cudaEventRecord", 1, 2),
+        call("cudaLaunchKernel", 2, 3),
+        kernel(name="later", ts=15, dur=50, args={"correlation": 3, "stream": 7}),
+        call("cudaStreamWaitEvent", 3, 4),
+        wait(4, 9, 7, 999),  # an event that the trace does not hold
+        wait(4, 9, 7, -1),
+        wait(999, 9, 7, 2),  # a wait without a call
+        wait(4, 11, 7, 2),  # of a stream without kernels
+        wait(4, 9, 13, 2),  # for a stream without kernels
+        wait(4, 9, 7, 2),
+        call("cudaLaunchKernel", 4, 5),
+        kernel(name="second", ts=20, dur=5, args={"correlation": 5, "stream": 9}),
+        call("cudaLaunchKernel", 5, 6),
+        kernel(name="third", ts=30, dur=5, args={"correlation": 6, "stream": 9}),
+    ]
+    got = trace(found)
+    assert got.graph is not None
+    edges = {tuple(edge) for edge in got.graph()["graph"]["edges"]}
+    into = {name: sorted(a for a, b in edges if b == f"before trace/{name}") for name in
+            ("first", "later", "second", "third")}  # fmt: skip
+    assert into["second"] == ["launch 4", "trace/first"]
+    assert into["third"] == ["launch 5", "trace/second"]
+
+
+def test_names_of_nodes_are_unique_and_of_limited_length() -> None:
+    assert _kineto_graph._unique(["a", "a", "a#2"]) == ["a", "a#3", "a#2"]
+    assert _kineto_graph._unique(["a", "a", "a#2", "b", "a", "a#3", "a#2"]) == [
+        *("a", "a#4", "a#2", "b", "a#5", "a#3", "a#2#2"),
+    ]
+    assert _kineto_graph._unique(["x\0y", "x" * 4001, "x" * 4000]) == [
+        *("x y", "x" * 4000, "x" * 4000 + "#2"),
+    ]
+
+
+def test_a_graph_says_when_and_from_which_file_it_was_made(
+    trace: Callable[..., Output], tmp_path: Path
+) -> None:
+    # 2026-01-31T00:00:00Z, and 1.5 s in microseconds.
+    found = trace([kernel(ts=1_500_000)], baseTimeNanoseconds=1_769_817_600 * 10**9)
+    assert found.graph is not None
+    made = found.graph()["provenance"]
+    assert made["created"] == "2026-01-31T00:00:01+00:00"
+    digest = hashlib.sha256((tmp_path / "trace.json").read_bytes()).hexdigest()
+    assert made["inputs"] == [{"name": "trace.json", "sha256": digest}]
+    (tmp_path / "trace.json").unlink()  # of an archive that was unpacked
+    assert found.graph()["provenance"]["inputs"] == []
+
+
+def test_shapes_are_json_without_blanks() -> None:
+    texts = [b"[[2, 3], []]", b"", b"[1", b"[" * 100_000]
+    found = _kineto_rows._shapes(columns.Trace(shapes=texts))
+    assert found == ["[[2,3],[]]", None, None, None]
+
+
+def test_no_work_takes_no_time() -> None:
+    none, of_none = np.zeros(0), np.zeros(0, dtype=np.int64)
+    assert _kineto_rows.union(none, none) == 0.0
+    marks = np.zeros(0, dtype=bool)
+    assert [*_kineto_rows.device_times(none, none, of_none, marks, marks)] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["ph", "cat", "name", "ts", "dur", "args", "device", "stream", "correlation"]
+)
+def test_a_name_twice_in_an_event_is_refused(name: str, trace: Callable[..., Output]) -> None:
+    whole, lacking = kernel(), kernel()
+    (lacking["args"] if name in lacking["args"] else lacking).pop(name)
+    rest = json.dumps([lacking] * 4)[1:-1]
+    once = json.dumps(whole)
+    value = json.dumps(whole["args"].get(name, whole.get(name)))
+    twice = once.replace(f'"{name}": {value}', f'"{name}": {value}, "{name}": {value}')
+    assert twice != once
+    trace(f'{{"schemaVersion": 1, "traceEvents": [{rest}, {once}]}}')
+    with pytest.raises(InputError, match=rf"an object names '{name}' twice\. The trace may be"):
+        trace(f'{{"schemaVersion": 1, "traceEvents": [{rest}, {twice}]}}')
+    # Event by event where one has a field of the wrong type.
+    with pytest.raises(InputError, match=f"an object names '{name}' twice"):
+        trace(f'{{"schemaVersion": 1, "traceEvents": [5, {rest}, {twice}]}}')
+
+
+@pytest.mark.parametrize("size", [64, 1 << 19])
+def test_flows_at_time_zero_and_beside_correlations(
+    size: int, trace: Callable[..., Output], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_kineto_events, "_BLOCK", size)
+
+    def flow(end: str, ts: float, number: int, pid: int, tid: int) -> Event:
+        named = {"ph": end, "cat": "ac2g", "name": "ac2g", "id": number}
+        return {**named, "ts": ts, "pid": pid, "tid": tid}
+
+    launch = {"ph": "X", "cat": "cuda_runtime", "name": "call", "ts": 0, "dur": 1}
+    launch |= {"pid": 1, "tid": 1, "args": {}}
+    alone = kernel(ts=0, dur=4, args={"correlation": None})
+    flows = [flow("s", 0, 5, 1, 1), flow("f", 0, 5, 0, 7)]
+    rows = kernels(trace([launch, alone, *flows]))
+    assert rows.select("correlation", "launch", "launch_call").rows() == [(5, 0.0, "call")]
+    # Where one kernel has a correlation, the flows only repeat what the others lack.
+    rows = kernels(trace([launch, alone, kernel(ts=50, args={"correlation": 8}), *flows]))
+    assert rows["correlation"].to_list() == [None, 8]
+    assert "launch" not in rows.columns
+
+
+def test_steps_at_time_zero_and_without_length(trace: Callable[..., Output]) -> None:
+    step = {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 1, "tid": 1}
+    found = trace(
+        [
+            {**step, "ts": 0, "dur": 9},
+            {**step, "name": "ProfilerStep#2", "ts": 9, "dur": 0},
+            kernel(),
+        ]
+    )
+    runs = found.rows.filter(level="model")
+    assert runs.select("run", "start", "measured").rows() == [
+        ("ProfilerStep#1", 0.0, 9.0),
+        ("ProfilerStep#2", 9.0, 0.0),
+    ]
+
+
+def of(ts: float, dur: float) -> _kineto_events.Event:
+    return _kineto_events.Event(ts=ts, dur=dur)
+
+
+def test_the_operator_of_a_launch_and_the_caller_of_an_operator() -> None:
+    trace = columns.Trace()
+    # Name, thread, external ID and shape; two threads.
+    trace.ops.add(
+        [of(0, 1), of(40, 20), of(42, 5), of(44, 2), of(40, 90)],
+        range(5), [0, 0, 0, 0, 1], [5, -1, -1, -1, -1], [0] * 5,
+    )  # fmt: skip
+    assert columns.parents(trace.ops).tolist() == [-1, -1, 1, 2, -1]
+    # Name, thread, correlation and external ID.
+    trace.runtime.add(
+        [of(50, 1), of(45, 1), of(80, 1), of(80, 1), of(30, 1)],
+        [0] * 5, [0, 0, 0, 1, 0], [0, 1, 2, 3, 4], [-1] * 5,
+    )  # fmt: skip
+    # Name, kind, device, stream, correlation, external ID and bytes.
+    trace.gpu.add(
+        [of(100 + i, 1) for i in range(7)],
+        *([0] * 7 for _ in range(4)), [0, 0, 1, 2, 3, 9, -1], [5, 0, 7, -1, -1, 5, -1], [0] * 7,
+    )  # fmt: skip
+    calls = columns.launches(trace)
+    assert calls.tolist() == [0, 0, 1, 2, 3, -1, -1]
+    # By its ID, though another ran at the time; by time, the innermost; none; of its thread.
+    assert columns.launching_ops(trace, calls).tolist() == [0, 1, 3, -1, 4, 0, -1]
+
+
+def test_idle_times_of_streams() -> None:
+    trace = columns.Trace()
+    trace.gpu.add(
+        [of(10, 5), of(0, 4), of(20, 1), of(30, 2), of(12, 1), of(40, 1)],
+        [0] * 6, [0] * 6, [0, 0, 0, 1, 0, 1], [1, 1, 1, 1, 2, 1], *([0] * 6 for _ in range(3)),
+    )  # fmt: skip
+    nan = math.nan
+    assert columns.gaps(trace.gpu) == pytest.approx([6, nan, 5, nan, nan, 8], nan_ok=True)
+
+
+@pytest.mark.parametrize("name", ["k", 'a}, {"ph": "b', "c}, {" * 9])
+def test_events_are_decoded_a_few_at_a_time(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = [kernel(name=name, ts=i) for i in range(200)]
+    listed = ", ".join(map(json.dumps, many))
+    path = tmp_path / "trace.json"
+    path.write_text(f'{{"traceEvents": [{listed}]}}')
+    monkeypatch.setattr(_kineto_events, "_BLOCK", 4 * len(json.dumps(many[-1])))
+    blocks = [[event.ts for event in block] for block in _kineto_events.Events(Source(path))]
+    assert [ts for block in blocks for ts in block] == [*range(200)]
+    assert max(map(len, blocks)) <= 8
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_trace_that_is_cut_off_after_what_json_forbids(
+    blank: str, trace: Callable[..., Output]
+) -> None:
+    listed = json.dumps([kernel(), kernel(args={"x": math.nan}), kernel()])
+    for end in range(-30, 0):
+        text = f'{{"schemaVersion": 1,{blank} "traceEvents": {listed[:end]}'
+        with pytest.raises(InputError, match="the file ends before its list of events does"):
+            trace(text)
+
+
+def test_a_launch_after_its_kernel_counts_within_a_microsecond(
+    trace: Callable[..., Output],
+) -> None:
+    for late, counts in ((-5.0, True), (1.0, True), (1.25, False)):
+        found = trace([kernel(ts=10, args={"correlation": 3}), call("launch", 10 + late, 3)])
+        assert found.graph is not None
+        names = [node["id"] for node in found.graph()["graph"]["nodes"]]
+        assert ("launch 0" in names) is counts

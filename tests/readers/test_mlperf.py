@@ -242,3 +242,11 @@ def test_the_samples(shared_data: Path) -> None:
     assert len(rates.history.series_names) == 129
     old = mlperf.read(folder / "mlperf_training" / "mlperf_training_v1.0_v3.0_ttt.csv")
     assert len(old.rows) == 318
+
+
+def test_a_damaged_percentile_is_refused(tmp_path: Path) -> None:
+    text = TITLE + "50.00 percentile latency (ns) : 5\n5o.00 percentile latency (ns) : 5\n"
+    with pytest.raises(
+        InputError, match=r"line 3: '5o\.00 percentile latency \(ns\)': not a valid percentile"
+    ):
+        mlperf.read(text_of(tmp_path, text))

@@ -345,3 +345,17 @@ def test_a_raw_page_by_columns_is_that_by_launches(seed: int, tmp_path: Path, mo
     by_columns = found()
     monkeypatch.setattr(ncu, "_regular_rows", lambda *given: None)
     assert by_columns == found()
+
+
+def test_raw_launches_of_which_none_has_a_time(tmp_path: Path) -> None:
+    text = (
+        '"ID","Process ID","Kernel Name","gpu__time_duration.sum"\n"","","","usecond"\n'
+        '"0","7","a","n/a"\n"1","7","b","n/a"\n'
+    )
+    with pytest.raises(InputError, match="the profile has neither durations nor cycles"):
+        ncu.read(written(tmp_path, text))
+    found = ncu.read(written(tmp_path, text.replace('"b","n/a"', '"b","2.5"')))
+    assert found.rows.select("kernel", "measured", "unit", "status").rows() == [
+        ("a", None, "ns", "no duration was collected"),
+        ("b", 2.5, "us", None),
+    ]

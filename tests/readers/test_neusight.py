@@ -11,6 +11,7 @@ import pytest
 
 from errcomp.errors import InputError
 from errcomp.readers import read
+from errcomp.readers.core.ingest import ingest
 from errcomp.readers.learned import neusight
 from errcomp.readers.learned.neusight.files import Operator
 from errcomp.readers.learned.neusight.operators import (
@@ -478,3 +479,22 @@ def test_another_network_has_no_match() -> None:
     first = graph(("a", (), "s"), ("f", ("a",), "s"))
     assert match_operators(first, graph(("a", (), "s"), ("h", ("a",), "s"))) is None
     assert match_operators(first, graph(("a", (), "s"))) is None
+
+
+def test_the_folder_is_read_as_rows_of_models_and_kernels(artifact: Artifact) -> None:
+    found = ingest(artifact.root)
+    assert found.formats == ("neusight-artifact",)
+    assert (set(found.rows["quantity"]), set(found.rows["unit"])) == ({"time"}, {"ms"})
+    models = found.rows.filter(level="model")
+    assert models.select("tool", "device", "model", "predicted", "measured").rows() == [
+        ("neusight", "H100", "gpt2", 10.0, 12.0)
+    ]
+    operators = found.rows.filter(level="kernel")
+    assert operators.select("kernel", "count", "predicted", "measured").rows() == [
+        ("wte", 1, 1.0, 1.0),
+        ("transformer_h_0_ln", 2, 1.5, 2.0),
+        ("add", 2, 2.5, 3.0),
+        ("transformer_ln_f", 1, 1.0, 4.0),
+    ]
+    report = str(neusight.read(artifact.root).report)
+    assert [*found.notes] == report.splitlines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import json
 import shutil
 import sqlite3
 import stat
@@ -19,6 +20,7 @@ from errcomp.readers.core.ingest import ingest
 from errcomp.readers.core.registry import recognise
 from errcomp.readers.core.source import Source
 from errcomp.readers.profilers import nsys
+from errcomp.readers.profilers.nsys import stats
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 EXPORT = FIXTURES / "nsys-sqlite" / "good" / "report.sqlite"
@@ -659,3 +661,23 @@ def test_a_mean_over_an_unknown_number_of_calls_is_not_taken(tmp_path: Path) -> 
         ("a", 0, None, "no value"),
         ("b", 2, 20.0, None),
     ]
+
+
+def test_an_export_without_rows_of_launches_has_no_launches(tmp_path: Path) -> None:
+    content = tables()
+    content["CUPTI_ACTIVITY_KIND_RUNTIME"] = (RUNTIME, [])
+    empty = nsys.read(database(tmp_path / "a.sqlite", content))
+    del content["CUPTI_ACTIVITY_KIND_RUNTIME"]
+    without_it = nsys.read(database(tmp_path / "b.sqlite", content))
+    assert empty.rows.equals(without_it.rows)
+    assert empty.notes == without_it.notes
+
+
+def test_a_table_of_other_json_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "report.json"
+    (good,) = (one for one in TABLES.glob("*/*.json"))
+    row = json.loads(good.read_text())[0]
+    for text in (json.dumps(row), json.dumps([{"a": 1}])):
+        path.write_text(text)
+        with pytest.raises(InputError, match="not a list of rows with the columns of nsys stats"):
+            stats._of_json(Source(path))

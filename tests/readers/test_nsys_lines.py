@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -110,3 +112,27 @@ def test_mutations_are_read_or_refused(
     recognise(Source(path), nsys.FORMATS)
     with contextlib.suppress(InputError):
         assert len(read_lines(Source(path)).rows)
+
+
+def test_blank_lines_are_passed_over_and_names_must_not_stand_twice(tmp_path: Path) -> None:
+    lines = GOOD.read_text().splitlines()
+    path = tmp_path / "export.json"
+    path.write_text("\n  \n".join(lines) + "\n\n")
+    assert nsys.read(path).rows.equals(nsys.read(GOOD).rows)
+    at = next(i for i, line in enumerate(lines) if '"startNs":"1000"' in line)
+    lines[at] = lines[at].replace('"startNs":"1000"', '"startNs":"1000","startNs":"1001"')
+    path.write_text("\n".join(["", *lines]))
+    with pytest.raises(InputError, match=rf"line {at + 2}: .*'startNs' twice\. Export it again"):
+        read_lines(Source(path))
+
+
+def test_an_export_whose_end_is_broken_is_not_recognised(tmp_path: Path) -> None:
+    rng = random.Random(1)
+    names = json.dumps({"data": [rng.randbytes(40).hex() for _ in range(8000)]})
+    path = tmp_path / "export.json.gz"
+    whole = gzip.compress(f"{names}\n{GOOD.read_text()}".encode(), 1)
+    path.write_bytes(whole)
+    assert nsys.is_lines(Source(path))
+    path.write_bytes(whole[:-2000])
+    assert len(Source(path).head) == 1 << 16
+    assert not nsys.is_lines(Source(path))

@@ -202,3 +202,22 @@ def test_mutations_are_read_or_refused(
         assert one.read is not None
         with contextlib.suppress(InputError):
             one.read(Source(path))
+
+
+def test_a_printed_trace_ends_with_its_remarks_and_may_be_interrupted(tmp_path: Path) -> None:
+    lines = (TRACE / "printed" / "trace.txt").read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if "void scale" in line)
+    interrupted = [*lines[:at], "loss 0.5", *lines[at:]]
+    whole = nvprof.read(TRACE / "printed" / "trace.txt").rows
+    assert read("\n".join(interrupted), tmp_path).rows.equals(whole)
+    remarks = "Regs: Number of registers"
+    ended = read("\n".join([*lines[:at], remarks, *lines[at:]]), tmp_path)
+    assert ended.rows["kernel"].to_list() == ["[CUDA memcpy HtoD]"]
+    assert ended.dropped == ()
+
+
+def test_a_printed_summary_may_be_interrupted(tmp_path: Path) -> None:
+    lines = (SUMMARY / "printed" / "summary.txt").read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if "[CUDA memset]" in line)
+    found = read("\n".join([*lines[:at], "loss 0.5 after 3 steps", *lines[at:]]), tmp_path)
+    assert found.rows.equals(nvprof.read(SUMMARY / "printed" / "summary.txt").rows)

@@ -280,3 +280,16 @@ def test_totals_of_real_profiles(name: str, shared_data: Path) -> None:
     totals = found.kernels.totals()
     assert (totals.measured < totals.run_measured).all()
     assert (totals.measured > 0.5 * totals.run_measured).all()
+
+
+@pytest.mark.parametrize("name", ["cat", "name", "ph", "ts", "dur", "args"])
+def test_a_name_twice_in_an_event_is_refused(name: str, tmp_path: Path) -> None:
+    text = json.dumps([node("a", 1, 2), node("b", 3, 4)])
+    path = tmp_path / "profile.json"
+    at = text.rindex(f'"{name}"')
+    again = {"ts": "7", "dur": "7", "args": "{}"}.get(name, '"Node"')
+    path.write_text(f'{text[:at]}"{name}": {again}, {text[at:]}')
+    with pytest.raises(InputError, match=f"an object names '{name}' twice. Copy the file again."):
+        onnxruntime._decoded(Source(path), path.read_text())
+    events = onnxruntime._decoded(Source(path), f'{{"traceEvents": {text}}}')
+    assert [(event.ts, event.dur) for event in events] == [(1.0, 2.0), (3.0, 4.0)]

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers.core.output import output
+from errcomp.readers.core.output import Output, Skipped, output
 from errcomp.results import Dropped
 
 KERNEL: dict[str, Any] = {"tool": "x", "level": "kernel", "quantity": "time", "unit": "us"}
@@ -172,3 +172,28 @@ def test_rows_without_a_prediction_are_no_runs() -> None:
     read = output("sim.csv", "x", {"measured": [2.0], "model": ["a"]}, **known)
     with pytest.raises(InputError, match=r"sim.csv: no row has a prediction"):
         read.predicted_runs  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("n", "last"), [(30, None), (31, "1 more file"), (1530, "1,500 more files")]
+)
+def test_the_report_names_some_of_what_was_skipped(n: int, last: str | None) -> None:
+    rows = pl.DataFrame([{**KERNEL, "predicted": 1.0, "measured": None}])
+    skipped = tuple(Skipped(f"{i}\nx", "empty") for i in range(n))
+    lines = Output(rows, ("x",), ("a",), skipped=skipped).report.splitlines()
+    named = [rf"skipped {i}\nx: empty" for i in range(30)]
+    assert lines[1:] == named + ([] if last is None else [f"skipped {last}"])
+
+
+def test_the_report_names_some_reasons_and_files_along() -> None:
+    rows = pl.DataFrame(
+        [{**KERNEL, "predicted": None, "measured": None, "status": f"s{i % 6}"} for i in range(7)]
+    )
+    for n, end in ((5, ""), (6, " and 1 more")):
+        along = tuple(f"{i}.cfg" for i in range(n))
+        lines = Output(rows, ("x", "y"), ("a", "b"), along=along).report.splitlines()
+        assert lines == [
+            "read 2 files (x, y): 7 rows, no value",
+            "7 rows without a value: s0, s1, s2, s3, s4",
+            f"files that only add settings or names: 0.cfg, 1.cfg, 2.cfg, 3.cfg, 4.cfg{end}",
+        ]

@@ -23,6 +23,7 @@ from errcomp.readers import read
 from errcomp.readers.delimited import _scan
 from errcomp.readers.plain import read_pairs
 from errcomp.readers.records import _short
+from errcomp.system.limits import limits
 from errcomp.tables import Pairs
 
 TABLE = {"device": ["A", "B"], "batch": [1, 2], "predicted": [11.0, 90.5], "measured": [10.0, 99.0]}
@@ -436,3 +437,20 @@ def test_a_name_over_two_lines_may_begin_like_a_comment(tmp_path: Path) -> None:
     path.write_text('predicted,measured,"note\n# of a run"\n11,10,a\n# left out\n12,10,b\n')
     pairs = read_pairs(path)
     assert (pairs.n, tuple(pairs.keys)) == (2, ("note\n# of a run",))
+
+
+def test_parquet_that_claims_more_rows_than_its_size_explains(write: Any) -> None:
+    path = write("a.parquet", parquet(pl.DataFrame(TABLE)))
+    size = f"{path.stat().st_size:,}"
+    with (
+        limits(rows=1),
+        pytest.raises(InputError, match=rf"claims 2 rows in only {size} bytes\. .*--limit rows=1G"),
+    ):
+        read_pairs(path)
+    with limits(rows=2):
+        assert read_pairs(path).n == 2
+
+
+def test_quotes_that_only_one_reader_takes_are_refused(write: Any) -> None:
+    with pytest.raises(InputError, match="has 2 rows or another number, depending on how its"):
+        read_pairs(write("a.csv", 'predicted,measured\n1,2"3\n4,5"6\n'))

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import os
+import resource
+import signal
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -21,6 +27,7 @@ from errcomp.readers.core.parallel import Along, File, processes_for, read_files
 from errcomp.readers.core.registry import Format
 from errcomp.readers.core.source import Source
 from errcomp.results import Dropped
+from errcomp.system.limits import current, limits
 
 pytestmark = pytest.mark.core
 
@@ -242,3 +249,97 @@ def test_what_is_sent_is_what_was_found() -> None:
         assert getattr(again, name) == getattr(found, name)
     for one in (Skipped("a", "b"), Along("a", "b")):
         assert _processes._unpacked(*_processes._packed(one)) == one
+
+
+def test_cores_are_counted_where_the_system_does_not_say_which_may_be_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [File(tmp_path / "a", "a", 40 << 20)] * 3
+    monkeypatch.delattr(os, "sched_getaffinity", raising=False)
+    for count, expected in ((8, 2), (1, 1), (None, 1)):
+        monkeypatch.setattr(os, "cpu_count", lambda count=count: count)
+        assert processes_for(files, None) == expected
+
+
+@pytest.mark.parametrize("names", [None, ["nccl-tests-log"]])
+def test_what_a_process_does(
+    names: list[str] | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = folder(tmp_path, a=LOG, b="?", c="bug", d=LOG * 2)
+    looked: list[tuple[str, int | None, int]] = []
+
+    def look(file: Path, name: str, among: Any) -> Any:
+        looked.append((name, current().rows, current().files))
+        if file.name == "c":
+            raise ZeroDivisionError
+        return _look(file, name, among)
+
+    _look = _processes.look
+    answers, copied, signals, confined = io.BytesIO(), [], [], []
+    with limits(rows=9, files=8):
+        given = asdict(current())
+    jobs = [[names, given], *([os.fspath(path / name), f"in/{name}"] for name in "abcd")]
+    lines = b"".join(json.dumps(job).encode() + b"\n" for job in jobs)
+    with monkeypatch.context() as patch:
+        patch.setattr(_processes, "look", look)
+        patch.setattr(_processes, "_confine", confined.append)
+        patch.setattr(signal, "signal", lambda *both: signals.append(both))
+        patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(lines)))
+        patch.setattr(os, "dup", lambda number: ("copy of", number))
+        patch.setattr(os, "dup2", lambda *both: copied.append(both))
+        patch.setattr(os, "fdopen", lambda *both: {(("copy of", 1), "wb"): answers}[both])
+        _processes.main()
+    assert signals == [(signal.SIGINT, signal.SIG_IGN)]
+    assert copied == [(2, 1)]
+    assert confined == [len(LOG), 1, 3, 2 * len(LOG)]
+    assert looked == [(f"in/{name}", 9, 8) for name in "abcd"]
+    answers.seek(0)
+    assert answers.readline() == b"ready\n"
+    found = []
+    for _ in "abcd":
+        kind, size, described = json.loads(answers.readline())
+        found.append(_processes._unpacked(kind, described, answers.read(size)))
+    assert answers.read() == b""
+    assert found[2] is None
+    among = None if names is None else registry.formats_of(names[0])
+    for place, name in ((0, "a"), (1, "b"), (3, "d")):
+        alone = _look(path / name, f"in/{name}", among)
+        assert type(found[place]) is type(alone)
+        if isinstance(alone, Output):
+            assert alone.rows.equals(found[place].rows)  # type: ignore[union-attr]
+        else:
+            assert found[place] == alone
+    assert isinstance(found[0], Skipped if names else Output)
+
+
+def test_a_process_is_confined_to_the_limits_and_those_of_the_system(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kinds = (resource.RLIMIT_CORE, resource.RLIMIT_DATA, resource.RLIMIT_CPU)
+    used = SimpleNamespace(ru_utime=3.0, ru_stime=1.5)
+    hard = dict.fromkeys(kinds, resource.RLIM_INFINITY)
+    refused: list[int] = []
+    found: dict[int, tuple[int, int]] = {}
+
+    def setrlimit(kind: int, both: tuple[int, int]) -> None:
+        if kind in refused:
+            raise ValueError
+        found[kind] = both
+
+    monkeypatch.setattr(resource, "getrusage", {resource.RUSAGE_SELF: used}.__getitem__)
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (-5, hard[kind]))
+    monkeypatch.setattr(resource, "setrlimit", setrlimit)
+    _processes._confine(10)
+    assert [found[kind][0] for kind in kinds] == [0, 4 << 30, 139]
+    assert {both[1] for both in found.values()} == {resource.RLIM_INFINITY}
+    hard |= {resource.RLIMIT_DATA: 1000, resource.RLIMIT_CPU: 500}
+    refused.append(resource.RLIMIT_CORE)
+    found.clear()
+    with limits(memory=2000, seconds=20.5):
+        _processes._confine(10)
+    assert found == {resource.RLIMIT_DATA: (1000, 1000), resource.RLIMIT_CPU: (60, 500)}
+
+
+def test_the_graph_of_another_process_is_not_here() -> None:
+    with pytest.raises(RuntimeError, match="only the process that read the file has its graph"):
+        _processes.not_here()

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from errcomp.errors import InputError
+from errcomp.errors import GuessedWarning, InputError
 from errcomp.readers import delimited
 from errcomp.readers.core.content import decode, load_bytes
 from errcomp.readers.delimited import csv_frame, regular_frame
@@ -235,3 +235,47 @@ def test_a_page_has_pictures_of_single_pairs(run: Any, write: Any, tmp_path: Pat
     for command in ("audit", "report"):
         assert run(command, path, "-o", tmp_path / "page.html").code == 0
         assert "Predictions on the line are exact" in (tmp_path / "page.html").read_text("utf-8")
+
+
+@pytest.mark.parametrize("size", [12, 1 << 20])
+def test_blanks_around_names_are_left_out_in_every_part(
+    size: int, write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delimited, "_FIRST", size)
+    monkeypatch.setattr(delimited, "_PART", size)
+    for blank in (" ", "\t", "\N{NO-BREAK SPACE}"):
+        path = write("a.csv", f"device,b\nA,1\n{blank}A{blank},2\n{blank},3\nB c,4\nA,5\n")
+        found = regular_frame(path, frozenset({"device"}))
+        assert found is not None
+        assert found.rows() == [("A", 1), ("A", 2), (None, 3), ("B c", 4), ("A", 5)]
+
+
+def test_a_part_of_which_polars_reads_fewer_rows_is_not_regular(
+    write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write("a.csv", "a,b\n1,2\n3,4\n")
+    assert regular_frame(path, NAMES) is not None
+    real = pl.read_csv
+    monkeypatch.setattr(pl, "read_csv", lambda *a, **k: real(*a, **k).head(1))
+    assert regular_frame(path, NAMES) is None
+
+
+@pytest.mark.usefixtures("large")
+def test_guessed_columns_of_large_tables_stay_with_polars(write: Any) -> None:
+    text = lines(10).replace("predicted", "sim").replace("measured", "hw")
+    with pytest.warns(GuessedWarning, match=r"t\.csv: read as predicted: sim, measured: hw"):
+        rows = read_rows(write("t.csv", text))
+    assert isinstance(rows, PairRows)
+    assert (rows.n, rows.keys) == (10, ("device",))
+    with pytest.warns(GuessedWarning):
+        guessed = read_rows(write("t.csv", text), columns={"predicted": "sim"})
+    assert isinstance(guessed, PairRows)
+
+
+@pytest.mark.usefixtures("large")
+def test_a_folder_of_large_tables_is_read_into_memory(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text(lines(10))
+    pairs = read_rows(tmp_path, unit="ms")
+    assert isinstance(pairs, Pairs)
+    assert (pairs.n, pairs.unit, pairs.keys) == (20, "ms", ("device", "file"))

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import polars as pl
 import pytest
 
@@ -18,6 +19,7 @@ from errcomp.readers.core.ingest import ingest
 from errcomp.readers.core.registry import recognise
 from errcomp.readers.core.source import Source
 from errcomp.readers.profilers import rocprof
+from errcomp.readers.profilers.rocprof import json as of_json
 
 FIXTURES = Path(__file__).parents[1] / "data" / "readers"
 ROCPD = FIXTURES / "rocprof-rocpd" / "good" / "9_results.db"
@@ -493,3 +495,18 @@ def test_a_database_with_other_columns_is_refused(tmp_path: Path) -> None:
         base.commit()
     with pytest.raises(InputError, match="lack columns that rocmProfileData writes"):
         rocprof.read(path)
+
+
+def test_a_name_twice_in_a_record_of_json_is_refused(tmp_path: Path) -> None:
+    (good,) = (JSON / "good").glob("*.json")
+    text = good.read_text()
+    old = '"start_timestamp": 9007199254740993000'
+    assert text.count(old) == 1
+    path = written(tmp_path, text.replace(old, f'{old}, "start_timestamp": 1'), "results.json")
+    with pytest.raises(InputError, match=r"names 'start_timestamp' twice\. Copy the file again\."):
+        rocprof.read(path)
+    for name in ("start_timestamp", "end_timestamp", "operation", "dispatch_info"):
+        values = ("1", "2") if name != "dispatch_info" else ("{}", "{}")
+        records = f'[{{"{name}": {values[0]}}}, {{"{name}": {values[0]}, "{name}": {values[1]}}}]'
+        with pytest.raises(InputError, match=f"names '{name}' twice. Copy the file again."):
+            of_json._records(Source(path), msgspec.Raw(records.encode()))

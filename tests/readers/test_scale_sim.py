@@ -50,6 +50,10 @@ def test_cycles_of_version_3() -> None:
 def test_a_report_read_as_another_says_what_it_lacks() -> None:
     with pytest.raises(InputError, match=r"net_cycles.csv: no column of accesses \(DRAM_IFMAP"):
         FIRST_ACCESSES.read(Source(good("scale-sim-cycles") / "net_cycles.csv"))
+    (bandwidths,) = good("scale-sim-bandwidth").iterdir()
+    accesses = next(one for one in FORMATS if one.name == "scale-sim-accesses")
+    with pytest.raises(InputError, match=r"no column of accesses \(SRAM IFMAP Reads, …\)"):
+        accesses.read(Source(bandwidths))
 
 
 def test_cycles_of_version_1() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 from pathlib import Path
 
 import polars as pl
@@ -12,7 +13,7 @@ import errcomp as ec
 from errcomp.errors import InputError
 from errcomp.readers.plain import read_pairs
 from errcomp.readers.rows import is_output
-from errcomp.readers.several import is_pattern, notes_on_table, table_files
+from errcomp.readers.several import as_one_frame, is_pattern, notes_on_table, table_files
 
 pytestmark = pytest.mark.core
 
@@ -127,3 +128,12 @@ def test_each_file_that_may_be_cut_off_is_named(folder: Path) -> None:
     assert "b.csv" in note
     assert notes_on_table(folder / "b.csv") == (note,)
     assert notes_on_table(folder / "none.csv") == ()
+
+
+def test_columns_of_types_that_have_nothing_in_common_are_text() -> None:
+    frames = {
+        "a.b.csv": pl.DataFrame({"when": [date(2026, 1, 31)], "predicted": [1.5]}),
+        "c.csv": pl.DataFrame({"predicted": [2], "when": [True]}),
+    }
+    found = as_one_frame([*map(Path, frames)], lambda path: frames[path.name])
+    assert found.rows() == [("2026-01-31", "1.5", "a"), ("true", "2", "c")]

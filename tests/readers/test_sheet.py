@@ -127,3 +127,21 @@ def test_lines_parsed_at_once_give_the_table_of_lines_one_by_one(
     at_once = found()
     monkeypatch.setattr(sheets._Table, "_one_a_line", lambda self, lines: None)
     assert at_once == found()
+
+
+def test_other_columns_get_names_of_their_own() -> None:
+    sheet = sheet_of("a.csv", ["Time (us),a b,A-B,a.b,c", "1,2,3,4,5"])
+    assert sheets.other_keys(sheet, ["Time (us)", "c"]) == {
+        "a_b": "a b",
+        "a_b_2": "A-B",
+        "a_b_3": "a.b",
+    }
+
+
+def test_the_column_of_a_key_must_exist() -> None:
+    sheet = sheet_of("a.csv", ["kernel,us", "x,1"])
+    value = sheets.Value("time", "us", predicted="us")
+    with pytest.raises(
+        InputError, match=r"^a\.csv: missing column 'kernels'\. Columns found: kernel, us\.$"
+    ):
+        sheets.rows_of(sheet, [value], {"op": "kernel", "kernel": "kernels"})

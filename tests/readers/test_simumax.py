@@ -126,3 +126,16 @@ def test_the_sample_is_audited_by_quantity(shared_data: Path) -> None:
         _ = found.pairs
     row = audit(found.of(quantity="time").pairs, by=()).overall
     assert round(row.figures["mape"].value, 4) == 0.0562
+
+
+def test_quantities_without_values_and_files_without_a_system(tmp_path: Path) -> None:
+    path = changed(tmp_path, 0, perf_ms=None, real_ms=None)
+    document = json.loads(path.read_text(encoding="utf-8"))
+    document["system_rel"] = None
+    path.write_text(json.dumps(document), encoding="utf-8")
+    found = simumax.read(path)
+    assert "device" not in found.rows.columns
+    assert found.rows.filter(run="small_mbc4")["quantity"].to_list() == ["memory"]
+    assert [(one.n, one.reason) for one in found.dropped] == [
+        (1, "memory of another run's measurement")
+    ]

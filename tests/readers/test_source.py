@@ -6,11 +6,12 @@ import gzip
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from errcomp.errors import InputError
-from errcomp.readers.core.content import notes_on
-from errcomp.readers.core.source import Source
+from errcomp.readers.core.content import load_bytes, notes_on
+from errcomp.readers.core.source import Source, refuse_special, url_refused
 
 
 def source(tmp_path: Path, content: str | bytes, name: str = "a.txt") -> Source:
@@ -196,3 +197,65 @@ def test_a_table_that_may_be_cut_off(tmp_path: Path, name: str, text: str, unend
     assert source.text == text
     assert source.unended is unended
     assert bool(notes_on(path)) is unended
+
+
+def test_a_source_is_shown_by_its_name() -> None:
+    assert repr(Source("a/b.csv")) == "Source('a/b.csv')"
+    assert repr(Source("a/b.csv", name="c")) == "Source('c')"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown", "file"),
+    [
+        ("https://a.org/x/y.csv", "https://a.org/x/y.csv", "y.csv"),
+        (Path("https://a.org/x.csv"), "https://a.org/x.csv", "x.csv"),
+        ("https://a.org/x y.csv", "'https://a.org/x y.csv'", "'x y.csv'"),
+        ("https://a.org/x.csv?v=1/2", "'https://a.org/x.csv?v=1/2'", "x.csv"),
+        ("https://a.org/", "https://a.org/", "table.csv"),
+    ],
+)
+def test_a_url_is_refused_with_the_command_that_fetches_it(
+    url: str | Path, shown: str, file: str
+) -> None:
+    plain = shown.strip("'")
+    assert str(url_refused(url)) == (
+        f"{plain}: errcomp reads nothing from the network. Download it first: "
+        f"curl -L -o {file} {shown}"
+    )
+    with pytest.raises(InputError, match="reads nothing from the network"):
+        refuse_special(Path(url))
+
+
+def test_a_pipe_is_refused_and_files_and_folders_are_not(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(InputError, match=f"^{tmp_path}/pipe: a pipe or a device, not a file"):
+        refuse_special(tmp_path / "pipe")
+    with pytest.raises(InputError, match="^other: a pipe or a device"):
+        refuse_special(tmp_path / "pipe", "other")
+    (tmp_path / "a").write_text("")
+    for path in (tmp_path, tmp_path / "a", tmp_path / "none"):
+        assert refuse_special(path) is None  # type: ignore[func-returns-value]
+
+
+def test_a_name_twice_in_an_object_of_json_is_refused(tmp_path: Path) -> None:
+    kind = msgspec.defstruct("Run", [("time", float)])
+    found = source(tmp_path, '{"seed": {"time": 1}, "time": 2, "time": 3}')
+    with pytest.raises(
+        InputError, match=r"^a\.txt: an object names 'time' twice\. Copy the file again\.$"
+    ):
+        found.json_as(kind, "MySim", lambda run: {"time": 1})
+    assert found.json_as(kind, "MySim").time == 3
+    assert found.json_as(kind, "MySim", lambda run: {"time": 3}).time == 3
+
+
+def test_a_file_that_the_system_cannot_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(self: Path) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    (tmp_path / "a.csv").write_text("a\n")
+    assert load_bytes(tmp_path / "a.csv") == b"a\n"
+    monkeypatch.setattr(Path, "read_bytes", fail)
+    with pytest.raises(InputError, match=r"a\.csv: cannot be read \(Input/output error\)\.$"):
+        load_bytes(tmp_path / "a.csv")

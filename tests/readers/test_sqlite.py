@@ -196,3 +196,41 @@ def test_an_empty_log_is_none(export: Path) -> None:
     for end in ("-wal", "-journal"):
         Path(f"{export}{end}").write_bytes(b"")
     assert nsys.read(export).rows.equals(rows)
+
+
+@pytest.mark.parametrize(
+    ("size", "looks"), [(1, 100), (499_999, 100), (500_000, 100), (1_000_000, 200)]
+)
+def test_a_query_may_take_steps_in_proportion_to_the_file(size: int, looks: int) -> None:
+    budget = sqlite._Budget(size)
+    answers = [*budget.spend()]
+    assert answers == [0] * looks + [1]
+    assert (budget.left, budget.signal) == (0, None)
+
+
+def test_a_signal_ends_a_query() -> None:
+    budget = sqlite._Budget(1)
+    asking = budget.spend()
+    assert next(asking) == 0
+    assert asking.throw(KeyboardInterrupt) == 1
+    assert isinstance(budget.signal, KeyboardInterrupt)
+    assert budget.left == 99
+    unused = sqlite._Budget(1)
+    asking = unused.spend()
+    next(asking)
+    asking.close()
+    assert unused.signal is None
+
+
+def test_rows_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "a.sqlite"
+    execute(path, "CREATE TABLE t (a, b)", "INSERT INTO t VALUES (1, 2), (3, 4), (5, 6), (7, 8)")
+    execute(path, "INSERT INTO t VALUES (9, NULL)", "CREATE TABLE empty (a)")
+    monkeypatch.setattr(sqlite, "_PART", 2)
+    with sqlite.opened(Source(path)) as database:
+        columns, parts = sqlite.select_parts(database, "t", ["b", "c", "a"])
+        assert columns == ["b", "a"]
+        assert [*parts] == [[(2, 1), (4, 3)], [(6, 5), (8, 7)], [(None, 9)]]
+        assert sqlite.select(database, "t", ["a"]) == (["a"], [(1,), (3,), (5,), (7,), (9,)])
+        columns, parts = sqlite.select_parts(database, "empty", ["a"])
+        assert (columns, [*parts]) == (["a"], [[]])

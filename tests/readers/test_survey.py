@@ -8,10 +8,13 @@ import json
 import re
 import shutil
 
+import polars as pl
 import pytest
 
 from errcomp import datasets
 from errcomp.errors import InputError
+from errcomp.readers.core.output import Output
+from errcomp.readers.learned import survey
 from errcomp.readers.learned.survey import CELL_COLUMNS, LAYOUTS, QUANTILE_RULES, build, read_runs
 from errcomp.readers.learned.survey_text import STATEMENTS, TAXONOMY
 
@@ -323,3 +326,17 @@ def test_what_is_stored_describes_itself():
     assert {table.file for table in info.tables} == {f"{name}.csv" for name in names}
     with pytest.raises(InputError, match="holds several tables"):
         datasets.load("survey")
+
+
+def test_logs_without_names_are_refused(tools, monkeypatch):
+    rows = pl.DataFrame({"quantity": ["time"], "predicted": [1.0]})
+    nameless = Output(rows, ("astra-sim-log",), ("x",))
+    read_source = survey.read_source
+    monkeypatch.setattr(
+        survey,
+        "read_source",
+        lambda source, among: nameless if among is survey.astra_sim.FORMATS
+        else read_source(source, among),
+    )  # fmt: skip
+    with pytest.raises(InputError, match=r"ASTRA-sim logs \(.*: no run in the log has a name\.\)"):
+        read_runs(tools)

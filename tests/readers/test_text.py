@@ -300,6 +300,7 @@ def test_titles_and_blank_rows_of_a_sheet(write: Any) -> None:
         (workbook([["predicted", "predicted"], [1, 2]]), "line 1: the header names 'predicted' mo"),
         (workbook(SHEET)[:-30], "a damaged Excel workbook"),
         (b"PK\x03\x04" + b"x" * 50, "a damaged Excel workbook"),
+        (workbook(SHEET).replace(b"xl/worksheets", b"xl/worksheetX"), "a damaged Excel workbook"),
         (workbook(SHEET, bomb=65 << 20), "it unpacks to far more than its size, 65 MiB"),
     ],
 )

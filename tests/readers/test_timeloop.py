@@ -181,3 +181,12 @@ def test_every_sample_is_known(shared_data: Path) -> None:
         for path in sorted((shared_data / "tools" / tool).rglob("*")):
             if path.is_file() and path.suffix != ".md":
                 assert len(recognise(Source(path))) == 1, path
+
+
+def test_a_damaged_line_of_the_summary_is_named(tmp_path: Path) -> None:
+    number = GOOD.read_text().splitlines().index("Cycles: 800") + 1
+    with pytest.raises(
+        InputError,
+        match=rf"line {number}: this line of the summary is damaged: 'Cycles: 8 00'\. Copy the",
+    ):
+        read(changed(tmp_path, "Cycles: 800", "Cycles: 8 00"))

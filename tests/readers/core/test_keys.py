@@ -91,3 +91,12 @@ def test_runs_of_one_file_keep_their_names() -> None:
         with_keys(made(run=["a", "b"]), {"run": "x"})
     assert with_keys(made(run=["a", "a"]), {"run": "x"}).rows["run"].to_list() == ["x", "x"]
     assert with_keys(made(), {"run": "x"}).rows["run"].to_list() == ["x", "x"]
+
+
+def test_a_name_that_fits_in_several_ways_is_refused_with_two_of_them() -> None:
+    with pytest.raises(
+        InputError,
+        match=r"^a_b_c_d\.log: fits the pattern '\{model\}_\{device\}' in several ways: "
+        r"model=a; device=b_c_d, or model=a_b; device=c_d\. In the pattern, replace one key",
+    ):
+        with_keys_from_names(made("a_b_c_d.log"), "{model}_{device}")

@@ -16,7 +16,7 @@ from errcomp.errors import InputError
 from errcomp.readers import is_output
 from errcomp.readers.core import registry
 from errcomp.readers.core.ingest import ingest
-from errcomp.readers.core.output import Output, Rows
+from errcomp.readers.core.output import Output, Rows, output
 from errcomp.readers.core.registry import ToolFormats
 from errcomp.readers.core.source import Source
 
@@ -151,3 +151,20 @@ def test_what_is_common_is_said_once_and_overridden_where_it_differs(tmp_path: P
     for header, expected in (("two,three,one", True), ("one,three", False)):
         path.write_text(f"{header}\n")
         assert known.recognise(Source(path)) is expected
+
+
+def test_a_reader_may_return_an_output_of_its_own(tmp_path: Path) -> None:
+    tool = ToolFormats("x", gives="predictions")
+    row = {"tool": "y", "level": "system", "quantity": "power", "unit": "W", "predicted": 1.0}
+    own = output("other name", "other", [row])
+
+    @tool.reads("x-a", "a", "kernel: time (ms)", lambda source: True)
+    def read(source: Source) -> Output:
+        return own
+
+    path = tmp_path / "a"
+    path.write_text("a\n")
+    assert read(Source(path)) is own
+    (form,) = tool.formats
+    assert form.read is not None
+    assert form.read(Source(path)) is own
