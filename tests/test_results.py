@@ -5,17 +5,21 @@ import math
 import operator
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from errcomp.codec import Count, Document, Field
 from errcomp.errors import InputError, MissingExtraError, describe_rows
 from errcomp.results import (
     Caveat,
     Dropped,
     Estimate,
+    FlatEstimate,
     format_change,
     format_fraction,
     format_number,
@@ -253,3 +257,38 @@ def test_an_estimate_equals_no_number() -> None:
             _ = one == number
         with pytest.raises(TypeError, match="mape has an interval"):
             _ = one != number
+
+
+@dataclass(frozen=True)
+class _Judged(Document):
+    """A row whose estimate has no name of its own."""
+
+    KEYS: ClassVar = ("n", FlatEstimate("error", "mape", 0.9, "how"))
+
+    n: Count
+    error: Estimate
+
+
+def test_an_estimate_in_the_columns_of_a_row_comes_back() -> None:
+    row = _Judged(16, Estimate("mape", 0.08, 0.05, 0.12, level=0.9, method="bca", n=16))
+    document = row.to_dict()
+    assert document == {"n": 16, "mape": 0.08, "mape_low": 0.05, "mape_high": 0.12, "how": "bca"}
+    found = _Judged.from_field(Field(document, "row", document)).error
+    assert (found.figure, found.value, found.low, found.high) == ("mape", 0.08, 0.05, 0.12)
+    assert (found.level, found.method, found.n) == (0.9, "bca", 16)
+    bare = {**document, "mape_low": None, "mape_high": None}
+    found = _Judged.from_field(Field(bare, "row", bare)).error
+    assert (found.low, found.level, found.seed, found.method) == (None, None, None, "bca")
+    for name, value, message in (
+        ("how", 1, "row.how must be text, got 1"),
+        ("mape", "x", "row.mape must be a number"),
+        ("mape_low", None, "mape_low"),
+    ):
+        wrong = {**document, name: value}
+        with pytest.raises(InputError, match=message):
+            _Judged.from_field(Field(wrong, "row", wrong))
+    properties = _Judged.json_schema({})["properties"]
+    number = {"type": ["number", "null"]}
+    assert {name: properties[name] for name in ("mape", "mape_low", "mape_high", "how")} == {
+        "mape": number, "mape_low": number, "mape_high": number, "how": {"type": "string"}
+    }  # fmt: skip

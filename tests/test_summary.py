@@ -2,13 +2,15 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
-from errcomp.documents import load
+from errcomp.documents import json_schema, load
 from errcomp.errors import InputError
 from errcomp.summary import summarize
 from errcomp.tables import Pairs
@@ -279,3 +281,119 @@ def test_whole_summaries(seen: Any, stored: Any) -> None:
         for name, found in made.items()
     }
     stored("summary/summaries", whole)
+
+
+def _grouped() -> dict[str, Any]:
+    data = {"predicted": [11.0, 9.0, 21.0, 17.0], "measured": [10.0, 10.0, 20.0, 20.0]}
+    return summarize(
+        {**data, "device": list("AABB")}, by="device", figures=["mape", "rmsle", "max_ape"]
+    ).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"units": {"mape": "fraction", "strange": "fraction"}},
+         "units has no figure 'strange'. Figures: mape, "),
+        ({"units": {"mape": 1}}, "units.mape must be text, got 1"),
+        ({"macro": {"mape": 0.1}}, "macro must be the means of exactly the metrics in units"),
+        ({"by": ["device", "mode"]}, r"rows[0] has no key 'mode'"),
+    ],
+)  # fmt: skip
+def test_a_summary_that_contradicts_itself_is_refused(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=f"errcomp.metrics/1: {re.escape(message)}"):
+        load({**_grouped(), **change})
+
+
+def test_a_row_without_an_interval_keeps_its_reason() -> None:
+    document = _grouped()
+    again = load(document)
+    assert again.to_dict() == document
+    found = again.rows[1].figures["mape"]
+    assert (found.value, found.low, found.level, found.n) == (pytest.approx(0.1), None, None, 2)
+    assert found.method == "no interval from 2 pairs: at least 4 are needed"
+    assert found.definition.startswith("Arithmetic mean over pairs of the absolute error")
+    del document["rows"][1]["mape_reason"]
+    assert load(document).rows[1].figures["mape"].method == "none"
+    document["rows"][1]["mape"] = None
+    with pytest.raises(InputError, match=r"rows\[1\] has no key 'mape_reason'"):
+        load(document)
+    schema = json_schema("metrics")
+    assert schema["properties"]["units"] == {
+        "type": "object",
+        "additionalProperties": {"type": "string"},
+    }
+    row = schema["$defs"]["SummaryRow"]
+    assert row["additionalProperties"] == {"type": ["string", "number", "boolean", "null"]}
+
+
+def test_without_an_interval_an_undefined_figure_says_why() -> None:
+    data = {"predicted": [0.0, 1.0], "measured": [1.0, 1.0]}
+    figures = summarize(data, figures=["rmsle", "mape"], level=None).pooled.figures
+    assert math.isnan(figures["rmsle"].value)
+    reason = "not defined here (rows counted among these pairs): predicted must be positive"
+    assert figures["rmsle"].method.startswith(reason)
+    assert figures["rmsle"].n == 2
+    assert figures["mape"].value == 0.5
+    assert figures["mape"].method == "no interval was requested"
+    times = Pairs({"predicted": [2.0, 3.0], "measured": [1.0, 1.0]}, unit="ms")
+    rmse = summarize(times, figures=["rmse", "mape"], level=None).pooled.figures
+    assert (rmse["rmse"].value, rmse["rmse"].unit) == (pytest.approx(2.5**0.5), "ms")
+    assert rmse["mape"].unit == "fraction"
+
+
+def test_copies_of_pairs_are_one_case_of_an_interval() -> None:
+    """Twenty different pairs, each four times: the interval is that of the twenty."""
+    rng = np.random.default_rng(7)
+    predicted = np.exp(0.2 * rng.standard_normal(20))
+    once = {"predicted": predicted, "measured": np.ones(20), "batch": np.arange(20)}
+    often = {name: np.repeat(values, 4) for name, values in once.items()}
+    one, other = (
+        summarize(data, figures=["mape"]).pooled.figures["mape"] for data in (once, often)
+    )
+    assert one.low is not None
+    assert other.low is not None
+    assert other.value == pytest.approx(one.value)
+    assert (other.low, other.high) == pytest.approx((one.low, one.high), rel=0.05)
+
+
+def test_rows_of_an_engine_can_be_sliced() -> None:
+    table = pl.LazyFrame({**DATA, "rack": [i % 5 for i in range(60)]})
+    rows = summarize(table, by="rack", figures=["mape"], level=None).rows
+    assert len(rows) == 5
+    assert [row.key["rack"] for row in rows[1:4]] == [1, 2, 3]
+    assert [row.key["rack"] for row in rows[::-2]] == [4, 2, 0]
+    assert rows[-1].key["rack"] == 4
+    assert isinstance(rows[:2], tuple)
+
+
+def test_a_method_that_needs_single_pairs_is_refused_in_an_engine() -> None:
+    table = pl.LazyFrame(DATA)
+    with pytest.raises(InputError) as raised:
+        summarize(table, figures=["mape"], method="bca", cluster="none")
+    text = str(raised.value)
+    assert text.startswith("method 'bca' resamples single pairs, but these pairs stay in Polars. ")
+    assert text.endswith(". Or name clusters, or load the table into memory first.")
+    summarize(table, figures=["mape"], method="bca", cluster="model")
+
+
+def test_what_a_summary_leaves_out_stands_below_its_table() -> None:
+    summary = replace(summarize(DATA, figures=["mape"], level=None), not_used=1200)
+    assert summary.view().tables[0].notes[-1] == "ignored: 1,200 pairs from other tools"
+    (table,) = replace(summary, not_used=0).view().tables
+    assert not any("ignored" in str(note) for note in table.notes)
+
+
+@pytest.mark.extras
+def test_the_axis_of_a_summary_names_the_unit() -> None:
+    pytest.importorskip("matplotlib")
+    given = Pairs(DATA, unit="ms")
+    summary = summarize(given, by="device", figures=["mape", "rmse", "pearson"], level=None)
+    assert summary.plot(figure="mape").get_xlabel() == "MAPE (%)"
+    assert summary.plot(figure="rmse").get_xlabel() == "RMSE (ms)"
+    assert summary.plot(figure="pearson").get_xlabel() == "Pearson correlation"
+    assert summarize(DATA, figures="rmse", level=None).plot().get_xlabel() == (
+        "RMSE (unit not stated)"
+    )
+    with pytest.raises(InputError, match="wape was not computed. Computed: mape, rmse, pearson"):
+        summary.plot(figure="wape")

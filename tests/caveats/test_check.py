@@ -14,8 +14,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from errcomp.caveats import CHECKS, check, check_table, explain
+from errcomp.caveats import CHECKS, check, check_table, explain, remedies
 from errcomp.errors import InputError
+from errcomp.results import Caveat
 from errcomp.tables import Pairs
 from errcomp.tables.engine.pairs import PairRows
 
@@ -272,3 +273,32 @@ def test_what_stays_below_the_largest_error_counts_clusters_where_they_err_alike
     assert share == pytest.approx(0.05 ** (1 / 8))
     assert "At least 68 % of devices like these 8 (all" in found["tail"].message
     assert "independent cases" not in found["tail"].message
+
+
+@pytest.mark.parametrize("tools", [["a", "b"], ["a", "a"]])
+def test_an_unknown_key_of_configurations_is_refused_by_its_name(tools: list[str]) -> None:
+    table = {"predicted": [1.0, 2.0], "measured": [1.0, 2.0], "tool": tools, "batch": [1, 1]}
+    # Said first: it may be a misspelt column, of which the message names the known ones.
+    for keys in ("gpu", ["gpu"], ["batch", "gpu"], ["tool", "gpu"]):
+        with pytest.raises(InputError, match="no column 'gpu'"):
+            check_table(table, keys=keys)
+    with pytest.raises(InputError) as raised:
+        check_table(table, keys=["batch", "tool"])
+    assert str(raised.value) == (
+        "keys must describe a configuration, but 'tool' names the tools. Leave it out of keys."
+    )
+
+
+def test_the_first_caveats_have_lines_and_the_first_places_names() -> None:
+    codes = [one.code for one in CHECKS if one.scope == "pairs"]
+    codes = list(dict.fromkeys(codes))[:8]
+    found = {place: [Caveat(code, "") for code in codes] for place in "abcd"}
+    lines = remedies(found)
+    assert len(lines) == 7
+    assert lines[-1] == "and 2 more kinds of caveats."
+    assert [line.partition(":")[0] for line in lines[:6]] == codes[:6]
+    assert all(" (a; b; c; …). " in line for line in lines[:6])
+    seven = remedies({place: [Caveat(code, "") for code in codes[:7]] for place in "abc"})
+    assert seven[-1] == "and 1 more kind of caveats."
+    assert " (a; b; c). " in seven[0]
+    assert len(remedies({"a": [Caveat(code, "") for code in codes[:6]]})) == 6

@@ -227,3 +227,26 @@ def test_devices_in_words_are_variants_like_any_other() -> None:
     assert found is not None
     assert found.caveat is not None
     assert (found.caveat.evidence["variant"], found.caveat.evidence["usual"]) == ("two", "one")
+
+
+@pytest.mark.parametrize(("n", "p"), [(5, None), (6, 2 / 2**6), (7, 2 / 2**7)])
+def test_six_matched_configurations_are_enough_for_a_test_of_their_own(
+    n: int, p: float | None
+) -> None:
+    """Half as large on each, beside others of either kind that are equally large."""
+    base = np.linspace(0.05, 0.09, n)
+    rest = np.linspace(0.05, 0.09, 20)
+    case = case_of(
+        np.concatenate([base, 2 * base, rest, rest]),
+        variant=["base"] * n + ["fusion"] * n + ["base"] * 20 + ["fusion"] * 20,
+        batch=[*range(n), *range(n), *range(100, 120), *range(200, 220)],
+    )
+    found = pooled_variants(case)
+    assert found is not None
+    if p is None:
+        # Five prove nothing: on all rows the difference is too small to mention.
+        assert found is NOTHING
+        return
+    assert found.caveat is not None
+    assert found.p == pytest.approx(p)
+    assert found.caveat.evidence["matched"] == n

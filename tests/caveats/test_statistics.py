@@ -9,13 +9,15 @@ from scipy.stats import f_oneway, false_discovery_control, mannwhitneyu, quantil
 from errcomp.caveats import quantile_caveat
 from errcomp.caveats._case import GAUSS_CV, STUDENT, Case
 from errcomp.caveats._statistics import (
+    Moments,
+    _fit,
     discoveries,
     grouped_means,
     out_of_sample_factor,
     simulated_p,
 )
 from errcomp.caveats.comparisons import _macro_p, contrast
-from errcomp.caveats.sample import _one_way
+from errcomp.caveats.sample import _one_way, _one_way_p
 from errcomp.caveats.shape import _largest, _worst, p_of_averages, p_of_weighted_mean
 from errcomp.errors import InputError
 from errcomp.stats.significance import holm
@@ -300,3 +302,26 @@ def test_a_quantile_of_nothing_is_refused(values: list[float], q: float, level: 
 def test_weights_of_huge_measurements_do_not_overflow() -> None:
     case = Case(Pairs({"predicted": [1e308] * 4, "measured": [1e308] * 4}), None, ())
     assert case.weights == pytest.approx([0.25] * 4)
+
+
+def test_no_slope_is_fitted_where_nothing_differs() -> None:
+    ones, y = np.ones(4), np.array([1.0, 2.0, 3.0, 9.0])
+    assert _fit(ones, 3 * ones, y) == (0.0, 0.0)
+    assert _fit(ones, np.arange(4.0), 5 + 2 * np.arange(4.0)) == pytest.approx((5.0, 2.0))
+    # Least absolute values: the last, far off, does not count.
+    a, b = _fit(np.ones(9), np.arange(9.0), np.where(np.arange(9) < 8, np.arange(9.0), 100.0))
+    assert (a, b) == pytest.approx((0.0, 1.0), abs=1e-3)
+
+
+def test_a_one_way_test_needs_groups_that_can_differ() -> None:
+    def p(means: list[float], squares: list[float], sizes: list[int]) -> float:
+        return _one_way_p(Moments(np.array(means), np.array(squares), np.array(sizes)))
+
+    assert p([1.0], [2.0], [4]) == 1.0
+    assert p([1.0, 2.0], [0.0, 0.0], [1, 1]) == 1.0
+    assert p([1.0, 1.0], [0.0, 0.0], [3, 3]) == 1.0
+    assert p([1.0, 2.0], [0.0, 0.0], [3, 3]) == 0.0
+    groups = [1.0, 2.0, 4.0], [3.0, 5.0, 4.0, 6.0]
+    moments = [(np.mean(g), np.sum((g - np.mean(g)) ** 2), len(g)) for g in map(np.array, groups)]
+    means, squares, sizes = (list(one) for one in zip(*moments, strict=True))
+    assert p(means, squares, sizes) == pytest.approx(float(f_oneway(*groups).pvalue))

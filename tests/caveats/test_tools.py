@@ -272,3 +272,17 @@ def test_a_table_by_another_key() -> None:
         "batch": [1, 2, 1, 2],
     }
     assert [c.code for c in check_table(table, tool_key="version")] == ["other-base"]
+
+
+def test_references_that_no_tool_states_are_not_compared() -> None:
+    errors = {"a": [0.1] * 2, "b": [0.2] * 2}
+    assert reference_differs(tools_of(errors, reference=["unclear", None, "", "n/a"])) is None
+    assert reference_differs(tools_of(errors, reference=["hardware"] * 4)) is None
+    caveat = caveat_of(
+        reference_differs(tools_of(errors, reference=["hardware", None, "simulator", "RTL"]))
+    )
+    assert caveat.message == (
+        "The tools differ in reference (a: hardware; b: RTL and simulator): their metrics are not "
+        "comparable."
+    )
+    assert caveat.evidence == {"tools": {"a": ["hardware"], "b": ["RTL", "simulator"]}}

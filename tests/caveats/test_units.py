@@ -278,3 +278,36 @@ def test_lines_are_not_looked_for_in_an_engine_and_said_so() -> None:
     missing = not_looked_for(several_tools=False)
     assert "affine" in missing
     assert "units" not in missing
+
+
+@pytest.mark.parametrize(
+    ("factor", "named"), [(1300.0, ["ms beside s or µs beside ms"]), (1330.0, [])]
+)
+def test_a_unit_is_as_near_as_one_standard_deviation_of_the_pairs(
+    factor: float, named: list[str]
+) -> None:
+    """9 of 10 pairs are within exp(0.45): one standard deviation, of 1.645 in that, is 0.2736."""
+    off = np.exp([-0.45, -0.45, -0.45, 0.0, 0.45, 0.45, 0.45])
+    sizes = np.array([3.0, 1.0, 2.0, 5.0, 4.0, 7.0, 6.0])
+    found = units(Case(Pairs({"predicted": factor * sizes * off, "measured": sizes}, unit="ms")))
+    assert found is not None
+    assert found.caveat is not None
+    assert found.caveat.evidence["within"] == pytest.approx(np.exp(0.45))
+    assert found.caveat.evidence["factor"] == pytest.approx(factor)
+    assert abs(np.log(1.3)) < 0.45 / 1.645 < abs(np.log(1.33))
+    assert found.caveat.evidence["units"] == named
+    assert found.caveat.evidence["divide_by"] == pytest.approx(1000.0 if named else factor)
+
+
+def test_no_line_is_fitted_to_numbers_that_overflow() -> None:
+    m = measured()
+    found = line_between(1000 * m - 8000.0, m, 10.0)
+    assert found is not None
+    # The middle of an even number of them is beyond the largest number.
+    assert line_between(np.where(np.arange(40) == 0, 1.0, 1.7e308), m, 10.0) is None
+    # In units of the middle one, the largest is 1e98 or 1e102.
+    even = np.geomspace(1, 100, 41)
+    found = line_between(even**98, even, 1e9)
+    assert found is not None
+    assert (found.form, found.slope) == ("power", pytest.approx(1 / 98))
+    assert line_between(even**102, even, 1e9) is None

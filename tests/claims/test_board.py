@@ -11,9 +11,10 @@ import pytest
 
 from errcomp import datasets
 from errcomp.claims.auditing import audit
-from errcomp.claims.board import board
+from errcomp.claims.board import Board, BoardRow, board
 from errcomp.claims.view.board import errors_of_tools, short_names
-from errcomp.errors import InputError
+from errcomp.errors import InputError, NotDefinedError
+from errcomp.report.model import Table
 
 
 def _csv(path: Path, rows: list[tuple[Any, ...]], names: str) -> Path:
@@ -194,3 +195,66 @@ def test_the_picture_shows_each_tool(tmp_path: Path) -> None:
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert [name.split(",")[0] for name in names] == ["neusight", "roofline", "micro", "habitat"]
     assert axes.get_xscale() == "log"
+
+
+def _row(**changes: Any) -> BoardRow:
+    known = {
+        "source": "/data/a/x.csv", "command": "errcomp audit x.csv", "level": "model",
+        "quantity": "time", "reference": "hardware", "tool": "A", "n": 1200, "cases": 3000,
+        "mape": 0.08, "low": 0.05, "high": 0.12, "claim": "<5%", "verdict": "overstated",
+        "against": "B", "common": 40, "difference": -0.0211, "difference_low": -0.0402,
+        "difference_high": -0.0013, "lower_in": 3, "units": 4, "unit": "rack",
+        "compared": "more accurate",
+    }  # fmt: skip
+    return BoardRow(**(known | changes))
+
+
+def _texts(table: Table) -> list[dict[str, str]]:
+    return [{one.header: one.cell(row).text for one in table.columns} for row in table.rows]
+
+
+def test_what_a_row_holds_is_what_its_cells_say() -> None:
+    rows = (
+        _row(),
+        _row(tool="B", n=3000, claim="", verdict="", low=None, high=None, against="",
+             command="errcomp audit x.csv --tool B", compared=""),
+        _row(tool="C", units=0, lower_in=0, difference=None, compared="undecided"),
+        _row(tool="D", unit="model", difference_low=None, difference_high=None),
+    )  # fmt: skip
+    errors, compared, sources = Board(rows, (), 0.95).view().tables
+    assert errors.title == "Time, model level"
+    assert _texts(errors)[:2] == [
+        {"From": "[1]", "Tool": "A", "Cases": "1,200 of 3,000", "MAPE": "8.00 % [5.0, 12.0]",
+         "Claim": "<5%: overstated"},
+        {"From": "[1]", "Tool": "B", "Cases": "3,000", "MAPE": "8.00 %", "Claim": ""},
+    ]  # fmt: skip
+    found = {name: [row[name] for row in _texts(compared)] for name in ("Difference", "Lower in")}
+    assert found == {
+        "Difference": ["-2.1 [-4.0, -0.1]", "", "-2.1"],
+        "Lower in": ["3 of 4 values of rack", "", "3 of 4 models"],
+    }
+    commands = ("errcomp audit x.csv", "errcomp audit x.csv --tool B")
+    assert _texts(sources) == [
+        {"": "[1]", "Measured on": "hardware", "Command": command} for command in commands
+    ]
+    lower = next(column for column in compared.columns if column.header == "Lower in")
+    assert [lower.cell(row).value for row in compared.rows] == [0.75, None, 0.75]
+
+
+@pytest.mark.extras
+def test_exact_tools_have_no_place_on_a_logarithmic_axis() -> None:
+    pytest.importorskip("matplotlib")
+    with pytest.raises(NotDefinedError, match="nothing to draw: no tool has an error above 0"):
+        errors_of_tools(Board((_row(mape=0.0),), (), 0.95))
+
+
+def test_a_source_that_cannot_be_audited_is_left_out_with_the_reason(tmp_path: Path) -> None:
+    good = _csv(tmp_path / "good.csv", [(11.0, 10.0)] * 3, "predicted,measured")
+    bad = _csv(tmp_path / "bad.csv", [("1e300", "1e-300"), (11, 10)], "predicted,measured")
+    found = board(bad, good)
+    assert [row.source for row in found.rows] == [str(good)]
+    (left_out,) = found.left_out
+    assert left_out.source == str(bad)
+    assert left_out.reason.startswith("(predicted - measured) / measured is beyond the largest")
+    with pytest.raises(InputError, match=r"bad\.csv: no row has a prediction and a measurement\. "):
+        board(bad)

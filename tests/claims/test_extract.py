@@ -260,3 +260,18 @@ def test_the_survey_s_own_tables(shared_data: Path, tmp_path: Path) -> None:
     for tool, printed in (("NeuSight", "2.3%"), ("Accel-Sim", "10–20%"), ("nn-Meter", "<1%")):
         found = extract(path, tool=tool, source="Survey", metric="error", number=number)
         assert [one["printed"] for one in found.document["claims"]] == [printed]
+
+
+def test_a_metric_given_by_name_decides_what_no_heading_says(tmp_path: Path) -> None:
+    text = "| Model | GPU | Seen | New |\n|--|--|--|--|\n| BERT | V100 | 0.91 | 0.8 |\n"
+    path = _file(tmp_path, "t.md", text + "| – | H100 | 0.87 | – |\n")
+    with pytest.raises(InputError, match="the heading 'Seen' names no metric"):
+        extract(path, tool="mine", source="Paper")
+    for metric, found in (("kendall-tau", "Kendall tau"), ("R2", "R2")):
+        taken = extract(path, tool="mine", source="Paper", metric=metric)
+        assert _shown(taken) == [
+            ("0.91", found, None, {"model": "BERT", "device": "V100"}, "Seen", None),
+            ("0.8", found, None, {"model": "BERT", "device": "V100"}, "New", None),
+            ("0.87", found, None, {"device": "H100"}, "Seen", None),
+        ]
+        assert taken.left_out == ()

@@ -147,3 +147,17 @@ def test_errors_are_shown_in_per_cent(printed: str, shown: str) -> None:
     if "%" in shown:  # the same figure, to the digit
         one, other = parse_printed(printed), parse_printed(shown)
         assert (one.low, one.high) == (other.low, other.high)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("٢.٣%", r"cannot read the figure '٢\.٣%'\. Write a number as it was printed"),
+        ("1e400", "the exponent of the figure '1e400' is out of range. Write the number without"),
+        ("1e-400%", "the exponent of the figure '1e-400%' is out of range"),
+    ],
+)
+def test_other_digits_and_huge_exponents_are_refused(text: str, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_printed(text)
+    assert parse_printed("1e300").value == 1e300

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -280,3 +281,27 @@ def test_the_schema_of_an_audit_has_each_figure_with_its_definition_and_ends():
         assert {f"{name}_low", f"{name}_high"} <= set(known)
     assert known["max_ape"]["description"]
     assert "max_ape_low" not in known
+
+
+def test_a_source_without_a_figure_has_no_central_value() -> None:
+    nothing = replace(user_claim("5%"), printed="")
+    assert nothing.interval is nothing.low is nothing.high is nothing.central is None
+    assert not nothing.contains(0.05)
+    assert [user_claim(text).central for text in ("5.2%", "<5%", "5–10%")] == [0.052, 0.05, 0.1]
+
+
+@pytest.mark.parametrize(
+    ("printed", "remedy"),
+    [("2.3", 'Write "2.3%", or "230%"'), (">2", 'Write ">2%", or "200%"')],
+)
+def test_a_fraction_above_one_is_refused_with_both_readings(printed: str, remedy: str) -> None:
+    with pytest.raises(InputError) as raised:
+        user_claim(printed)
+    assert str(raised.value) == (
+        f"the claim {printed!r} has no % sign, and as a fraction it is more than 100 %. {remedy} "
+        "if you mean that."
+    )
+    assert user_claim("230%").central == 2.3
+    assert user_claim("1.0").central == 1.0
+    assert user_claim("2.3", metric="MAE").kind == "measured"
+    assert user_claim("2.3%", metric="MAE").kind == "error"

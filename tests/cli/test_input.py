@@ -9,10 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
-from errcomp.cli.input import fraction, select
+from errcomp.cli.input import fraction, read_history, select
 from errcomp.errors import InputError
+from errcomp.readers.core.output import output
 from errcomp.tables import Pairs
 
 Run = Callable[..., Any]
@@ -194,3 +196,109 @@ def test_rows_without_a_number_are_left_out_on_request(run: Run, tmp_path: Path)
     ran = run("audit", path, "--missing", "exclude", "--json")
     assert ran.json["n"] == 3
     assert [left["n"] for left in ran.json["dropped"]] == [1]
+
+
+def _parquet(folder: Path, n: int = 3) -> Path:
+    folder.mkdir()
+    for i in range(n):
+        frame = pl.DataFrame({"device": ["A", "B"], "predicted": [11.0 + i, 9.0], "measured": 10.0})
+        frame.write_parquet(folder / f"part{i}.parquet")
+    return folder
+
+
+def test_a_folder_of_parquet_files_is_not_loaded_into_memory(run: Run, tmp_path: Path) -> None:
+    folder = _parquet(tmp_path / "parts")
+    ran = run("claims", "search", folder, "--value", "10%")
+    assert (ran.code, ran.err) == (
+        2,
+        f"errcomp: {folder} holds 3 Parquet files. This command loads all pairs into memory, where "
+        "they may not fit. Name one file; errcomp audit and errcomp metrics can read all of "
+        "them.\n",
+    )
+    assert run("metrics", folder, "--where", "device=A", "--json").json["pooled"]["n"] == 3
+    refused = run("metrics", folder, "--exclude", "device=A")
+    assert refused.err == (
+        f"errcomp: --exclude applies only to tables in memory, but {folder} is read in place. "
+        "Leave out --exclude, or filter the table before\n"
+    )
+
+
+def test_parquet_files_beside_others_can_be_named_by_a_pattern(run: Run, tmp_path: Path) -> None:
+    folder = _parquet(tmp_path / "parts")
+    (folder / "notes.csv").write_text("a,b\n1\n", encoding="utf-8")
+    ran = run("audit", folder)
+    assert ran.code == 2
+    assert ran.err.endswith(
+        f" To read only its Parquet files, quote a pattern: '{folder}/*.parquet'\n"
+    )
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "notes.csv").write_text("a,b\n1\n", encoding="utf-8")
+    assert "quote a pattern" not in run("audit", other).err
+
+
+def test_rows_of_a_table_in_memory_or_left_to_polars_are_chosen_alike(
+    run: Run, pairs_csv: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    argv = ("metrics", pairs_csv, "--predicted", "estimate", "--measured", "latency", "--json")
+    several = ("--where", "gpu=A,workload=w0")
+    hint = "Write one --where per key: --where gpu=A --where workload=w0"
+    assert hint in run(*argv, *several).err
+    chosen = run(*argv, "--where", "gpu=A").json["pooled"]
+    assert chosen["n"] == 6
+    monkeypatch.setattr("errcomp.tables.engine.scanning.LARGE", 2)
+    large = run(*argv, "--where", "gpu=A").json["pooled"]
+    assert (large["n"], large["mape"]) == (6, pytest.approx(chosen["mape"]))
+    assert "median_ape_approx" in large
+    assert run(*argv).json["pooled"]["n"] == 12
+
+
+@pytest.fixture
+def rows_of_a_tool(tmp_path: Path) -> Path:
+    """Rows as `errcomp ingest` writes them: two models under three versions."""
+    rows = {
+        "version": ["1.0", "1.1", "1.2"] * 2,
+        "model": ["bert"] * 3 + ["gpt"] * 3,
+        "host": ["h0", "h1", "h2"] * 2,
+        "predicted": [5.0] * 6,
+        "measured": [5.1, 6.0, 7.0, 8.0, 8.0, 10.0],
+    }
+    read = output("s.csv", "s", rows, tool="S", level="model", quantity="time", unit="ms")
+    path = tmp_path / "rows.parquet"
+    read.rows.write_parquet(path)
+    return path
+
+
+def test_rows_of_a_tool_are_chosen_before_they_are_pairs(run: Run, rows_of_a_tool: Path) -> None:
+    found = run("metrics", rows_of_a_tool, "--where", "model=gpt", "--json")
+    assert found.json["pooled"]["n"] == 3
+    assert found.json["pooled"]["mape"] == pytest.approx((2 * 3 / 8 + 0.5) / 3)
+    assert found.err.startswith(f"read {rows_of_a_tool} (errcomp-rows): 6 rows, 6 predicted, 6 m")
+    whole = run("metrics", rows_of_a_tool, "--json").json
+    assert (whole["pooled"]["n"], whole["tool"]) == (6, "S")
+    none = run("metrics", rows_of_a_tool, "--where", "quantity=power")
+    assert (none.code, "no row has quantity=power" in none.err) == (2, True)
+
+
+def test_rows_of_a_tool_are_a_history(run: Run, rows_of_a_tool: Path, tmp_path: Path) -> None:
+    argv = ("history", "add", tmp_path / "h.db", rows_of_a_tool, "--json")
+    assert run(*argv, "--where", "model=gpt").json["added"] == 3
+    assert run(*argv, "--skip-known").json["added"] == 3
+    (found,) = run("history", "list", tmp_path / "h.db", "--json").json["rows"]
+    assert (found["validations"], found["versions"]) == (6, 3)
+
+
+@pytest.mark.parametrize(
+    ("where", "series", "n", "found"),
+    [([], None, 6, 6), ([], "model", 6, 2), ([], "host", 6, 3), (["model=gpt"], "model", 3, 1)],
+)
+def test_series_of_a_tool_are_those_that_are_named(
+    rows_of_a_tool: Path, where: list[str], series: str | None, n: int, found: int
+) -> None:
+    args = argparse.Namespace(
+        column=[], where=where, series=series, order=None, order_by=None, git_log=None
+    )
+    history = read_history(args, str(rows_of_a_tool))
+    assert (history.n, history.n_series, history.versions) == (n, found, ("1.0", "1.1", "1.2"))
+    args.order = "1.2,1.0,1.1"
+    assert read_history(args, str(rows_of_a_tool)).versions == ("1.2", "1.0", "1.1")

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from errcomp import __version__, datasets
+from errcomp.cli.output import with_basis
+from errcomp.report.model import Report
 
 Run = Callable[..., Any]
 
@@ -152,3 +158,25 @@ def test_what_is_read_is_not_written_over(run: Run, pairs: Path, command: tuple[
     assert ran.code == 2
     assert ran.err == ("errcomp: -o: in.csv would overwrite an input; name another file\n")
     assert Path("in.csv").read_text(encoding="utf-8") == "not read\n"
+
+
+def test_a_page_names_each_file_behind_it_with_its_checksum(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    texts = {"b/x.csv": "1\n", "a.csv": "2\n"}
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    sums = {
+        name: f"{tmp_path / name} (SHA-256 {hashlib.sha256(text.encode()).hexdigest()})"
+        for name, text in texts.items()
+    }
+    made = dict(with_basis(Report("t", method=[("Seed", "0")]), [tmp_path, None, ""]).method)
+    assert [*made] == ["Seed", "Made with", "Made from"]
+    assert made["Made from"] == f"{sums['a.csv']}; {sums['b/x.csv']}"
+    assert made["Made with"].startswith(f"errcomp {__version__}, Python 3.")
+    assert f"numpy {metadata.version('numpy')}" in made["Made with"]
+    one = dict(with_basis(Report("t"), [tmp_path / "a.csv", "no such"]).method)
+    assert one["Made from"] == sums["a.csv"]
+    (table,) = datasets.info("survey").tables[:1]
+    built_in = dict(with_basis(Report("t"), ["survey"]).method)["Made from"]
+    assert built_in.split("; ")[0] == f"survey/{table.file} (SHA-256 {table.sha256})"
+    assert "Made from" not in dict(with_basis(Report("t"), []).method)

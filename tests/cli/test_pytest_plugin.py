@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from errcomp.cli import pytest_plugin
+from errcomp.errors import InputError
 
 PAIRS = "gpu,app,predicted,measured\n" + "".join(
     f"g{i % 3},a{i % 5},{10 + i % 4},10\n" for i in range(30)
@@ -133,3 +134,32 @@ def test_each_claim_becomes_a_test(request: pytest.FixtureRequest, folder: Path)
     texts[:] = ["pairs.csv"]
     with pytest.raises(pytest.UsageError, match="takes TABLE=CLAIM"):
         pytest_plugin.pytest_collection_modifyitems(request.session, config, items)
+
+
+@pytest.mark.core
+def test_an_error_about_a_table_is_told_without_a_traceback(
+    request: pytest.FixtureRequest, folder: Path
+) -> None:
+    text = f"{folder / 'none.csv'}=MAPE 5 %"
+    config: Any = SimpleNamespace(getoption=lambda name: [text])
+    items: list[Any] = []
+    pytest_plugin.pytest_collection_modifyitems(request.session, config, items)
+    (item,) = items
+    assert item.reportinfo() == (str(folder / "none.csv"), None, f"errcomp: {text}")
+    with pytest.raises(InputError) as raised:
+        item.runtest()
+    assert item.repr_failure(raised) == str(raised.value)
+    with pytest.raises(ZeroDivisionError) as other:
+        _ = 1 / 0
+    assert "ZeroDivisionError" in str(item.repr_failure(other))
+    assert str(item.repr_failure(other)) != "division by zero"
+
+
+@pytest.mark.core
+def test_the_option_may_be_repeated() -> None:
+    parser = pytest.Parser(_ispytest=True)
+    pytest_plugin.pytest_addoption(parser)
+    claims = ["a.csv=5 %", "b=c.csv=MAPE 2 %"]
+    given = [f"--errcomp-check={claim}" for claim in claims]
+    assert parser.parse_known_args(given).errcomp_check == claims
+    assert parser.parse_known_args([]).errcomp_check == []

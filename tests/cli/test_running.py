@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from errcomp.cli import commands
+from errcomp.cli import commands, main, running
 from errcomp.cli.running import command_helps
 
 pytestmark = pytest.mark.core
@@ -124,3 +127,113 @@ def test_a_command_is_added_by_its_file(
 
 def test_every_command_is_listed_in_its_order() -> None:
     assert tuple(command_helps()) == commands.ORDER
+
+
+def test_the_text_of_an_error_of_the_system_names_its_file(run: Run, tmp_path: Path) -> None:
+    def fail(error: Exception) -> Any:
+        def command(args: Any) -> None:
+            raise error
+
+        return command
+
+    import errcomp.cli.commands.readers as command
+
+    with pytest.MonkeyPatch.context() as patch:
+        for error, told in (
+            (OSError(28, "No space left", "a.csv"), "errcomp: a.csv: No space left\n"),
+            (OSError("odd"), "errcomp: odd\n"),
+        ):
+            patch.setattr(command, "run", fail(error))
+            ran = run("readers")
+            assert (ran.code, ran.out, ran.err) == (2, "", told)
+
+
+def test_a_reader_that_closes_the_pipe_gets_the_exit_code_so_far(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import errcomp.cli.commands.readers as command
+
+    silenced = []
+
+    def closed(args: Any) -> None:
+        args.exit_code = 1
+        raise BrokenPipeError
+
+    monkeypatch.setattr(command, "run", closed)
+    monkeypatch.setattr("errcomp.cli.running.silence", lambda: silenced.append(True))
+    ran = run("readers")
+    assert (ran.code, ran.out, ran.err, silenced) == (1, "", "", [True])
+
+
+def test_closed_streams_are_opened_on_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", None)
+    monkeypatch.setattr(sys, "stderr", None)
+    assert running.run(["readers"]) == 0
+    for stream in (sys.stdout, sys.stderr):
+        assert stream.name == os.devnull
+        assert stream.writable()
+        stream.close()
+
+
+def test_a_process_of_its_own_collects_garbage_rarely(monkeypatch: pytest.MonkeyPatch) -> None:
+    set_to: list[tuple[int, ...]] = []
+    asked: list[Any] = []
+
+    def command(argv: Any) -> int:
+        asked.append(argv)
+        return 7
+
+    monkeypatch.setattr("errcomp.cli.gc.set_threshold", lambda *numbers: set_to.append(numbers))
+    monkeypatch.setattr(running, "run", command)
+    assert main(["readers"]) == 7
+    assert set_to == []
+    assert main() == 7
+    assert set_to == [(50_000, 20, 20)]
+    assert asked == [["readers"], None]
+
+
+def test_a_signal_is_raised_and_told_again_where_a_library_dropped_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(running, "_AGAIN_S", 60.0)
+    with running._Signals() as signals:
+        signals.check()
+        with pytest.raises(KeyboardInterrupt):
+            signals._stop(signal.SIGINT, None)
+        timer = signals._timer
+        assert timer is not None
+        assert timer.daemon
+        assert timer.is_alive()
+    assert not timer.is_alive()
+    with pytest.raises(KeyboardInterrupt):
+        signals.check()
+    signals._stop(signal.SIGTERM, None)  # the block has ended
+    assert signals._timer is timer
+
+
+def test_a_second_signal_does_not_keep_the_first_from_cleaning_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(running, "_AGAIN_S", 60.0)
+    with running._Signals() as signals:
+        try:
+            raise KeyboardInterrupt
+        except KeyboardInterrupt:
+            signals._stop(signal.SIGTERM, None)
+        with pytest.raises(SystemExit) as raised:
+            signals.check()
+        assert raised.value.code == 128 + signal.SIGTERM == 143
+        with pytest.raises(SystemExit):
+            signals._stop(signal.SIGTERM, None)
+
+
+def test_what_python_drops_is_reported_but_for_a_signal(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[Any] = []
+    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+    late = OSError("Signal 2 ignored due to race condition")
+    errors = [ValueError("odd"), KeyboardInterrupt(), SystemExit(143), late]
+    with running._Signals():
+        for error in errors:
+            sys.unraisablehook(SimpleNamespace(exc_type=type(error), exc_value=error))
+    assert [one.exc_value for one in reported] == errors[:1]
+    assert sys.unraisablehook == reported.append

@@ -484,3 +484,36 @@ def test_only_chosen_kinds_of_warnings_are_always_told(
         for _ in range(2):
             warnings.warn("divided\nby zero", RuntimeWarning, stacklevel=1)
     assert capsys.readouterr().err == "errcomp: warning: divided by zero\n"
+
+
+def test_output_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Full(io.StringIO):
+        error: OSError = OSError(28, "No space left on device")
+
+        def flush(self) -> None:
+            raise self.error
+
+    full = Full()
+    monkeypatch.setattr(sys, "stdout", full)
+    with pytest.raises(OSError, match="No space left") as raised:
+        streams.say("a", end="!")
+    assert (raised.value.errno, raised.value.filename) == (28, "standard output")
+    assert full.getvalue() == "a!"
+    full.error = BrokenPipeError(32, "Broken pipe")
+    with pytest.raises(BrokenPipeError) as closed:
+        streams.say("b")
+    assert closed.value.filename is None
+    assert full.getvalue() == "a!b\n"
+
+
+def test_after_a_closed_pipe_output_goes_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, write = os.pipe()
+    with os.fdopen(write, "w") as stream, os.fdopen(read) as reader:
+        monkeypatch.setattr(sys, "stdout", stream)
+        streams.silence()
+        stream.write("lost")
+        stream.flush()
+        stream.close()
+        assert reader.read() == ""
+    monkeypatch.setattr(sys, "stdout", io.StringIO())  # which has no file
+    streams.silence()

@@ -14,7 +14,7 @@ import pytest
 from errcomp.calibration.evaluation import Evaluation
 from errcomp.claims.auditing import Audit
 from errcomp.claims.replicate.judging import Cell, Replication
-from errcomp.documents import is_document, load, read, read_result
+from errcomp.documents import is_document, load, read, read_result, view_of_rows
 from errcomp.errors import InputError
 from errcomp.halflife.results import HalfLives
 from errcomp.report.text import briefly, render
@@ -306,3 +306,22 @@ def test_a_page_never_shows_what_was_not_found(
     row[key] = value
     with pytest.raises(InputError, match=message):
         load(document)
+
+
+@pytest.mark.parametrize("document", [{}, {"rows": "x"}, {"rows": [1]}, {"rows": [{}, None]}])
+def test_a_document_without_rows_is_not_shown(document: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match=r"^r\.json: the document has no rows to show$"):
+        view_of_rows(document, "r.json")
+
+
+def test_rows_are_shown_with_the_columns_that_fit() -> None:
+    rows = [{"name": "a", "n": 3, "parts": [1]}, {"name": None, "n": None, "on": "yes"}]
+    (table,) = view_of_rows({"schema": "errcomp.x/1", "rows": rows}, "r.json").tables
+    assert table.title == "errcomp.x/1 of r.json"
+    assert [(column.header, column.right) for column in table.columns] == [
+        ("name", False), ("n", True), ("on", False)
+    ]  # fmt: skip
+    texts = [[column.cell(row).text for column in table.columns] for row in rows]
+    assert texts == [["a", "3", "–"], ["–", "–", "yes"]]
+    assert table.notes == ["Columns not shown, because their values are nested: parts."]
+    assert view_of_rows({"rows": []}, "r.json").tables[0].notes == []

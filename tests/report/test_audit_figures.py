@@ -12,6 +12,7 @@ import errcomp as ec
 from errcomp.claims.registry import user_claim
 from errcomp.claims.view import figures as draw
 from errcomp.errors import InputError, NotDefinedError
+from errcomp.report.drawing import style
 from errcomp.report.drawing.hover import spots
 
 pytestmark = pytest.mark.extras
@@ -257,6 +258,23 @@ def test_a_wide_interval_is_cut_with_an_arrow_and_written_out(audited):
     assert mape.format().endswith(", 444.5]")
 
 
+def test_a_largest_error_beyond_the_axis_is_an_arrow():
+    errors = [0.01] * 29 + [0.5]
+    data = {"predicted": [1 + e for e in errors], "measured": [1.0] * 30, "device": ["A"] * 30}
+    found = ec.audit(data, by=["device"])
+    (row,) = found.rows
+    mape = 0.79 / 30
+    assert row.figures["mape"].value == pytest.approx(mape)
+    for high, colours in ((None, "MUTED"), (0.1, "MUTED"), (0.4, "BLUE")):
+        ends = replace(row.figures["mape"], low=None if high is None else 0.01, high=high)
+        changed = replace(row, figures={**row.figures, "mape": ends})
+        ax = draw.claimed(replace(found, rows=(changed,), by_tool=(changed,)))
+        assert ax.get_xlim()[1] == pytest.approx(1.04 * 7 * 100 * mape)
+        arrows = {line.get_color() for line in ax.lines if line.get_marker() == ">"}
+        assert arrows == {getattr(style, colours)}
+        assert marks(ax, "|") == []
+
+
 @pytest.mark.parametrize(
     ("printed", "low", "high"), [("<5%", 0.0, 5.0), ("5–10%", 5.0, 10.0), (">=30%", 30.0, None)]
 )
@@ -448,6 +466,22 @@ def test_a_trend_is_drawn_only_where_it_is_significant():
     assert "no significant trend with size (5 % level)" in texts(flat)
 
 
+def test_small_sizes_with_larger_errors_are_told():
+    size = np.geomspace(1, 1000, 60)
+    off = np.where(size < 10, 0.4, 0.02) * np.tile([1.0, -1.0], 30)
+    ax = draw.bland_altman({"predicted": size * (1 + off), "measured": size})
+    note = " ".join(
+        text for text in reversed(texts(ax)) if "too wide" in text or "large on" in text
+    )
+    share = np.abs(off[:15]).sum() / np.abs(off).sum()
+    assert note == (
+        f"{100 * share:.0f} % of the MAPE comes from the smallest 15 pairs: the limits are too "
+        "wide for large ones"
+    )
+    even = draw.bland_altman({"predicted": size * (1 + off[::-1]), "measured": size})
+    assert not any("too wide" in text for text in texts(even))
+
+
 def test_limits_far_from_normal_say_so():
     size = np.geomspace(1, 1000, 60)
     heavy = np.where(np.arange(60) % 20 == 7, 1.5, 0.01 * (-1.0) ** np.arange(60))
@@ -534,6 +568,8 @@ def test_failures_are_counted_in_their_cells():
     assert "2 of 6 combinations predicted; ×: 2 predictions that failed" in texts(ax)
     only = draw.coverage_map(table.of_tool("A"))
     assert told(only)[0.0, 0.0] == "A, x\nMAPE 10.00 %, n=1, 1 failed"
+    selected = draw.coverage_map(table.where({"model": "x"}))
+    assert "1 of 1 combination predicted; ×: 1 prediction that failed" in texts(selected)
     by_hand = draw.coverage_map(table.take(np.array([0])))  # whose failures those are is not known
     assert told(by_hand) == {(0.0, 0.0): "A, x\nMAPE 10.00 %, n=1"}
 

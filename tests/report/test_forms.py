@@ -158,3 +158,20 @@ def test_a_paper_aligns_parts_and_keeps_signs_and_bounds_without_digits() -> Non
     made = latex([figures(Estimate("mape", 0.5, 0.1, 30.0), Estimate("mape", 0.0874))])
     lines = [line for line in made.splitlines() if line.startswith(("50", "8.7"))]
     assert lines == [r"50.00 & [\num{10.0}, $>$999]\ddag{} \\", r"8.74 &  \\"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0.0, "< 1 %"), (0.0049, "< 1 %"), (0.0051, "1 %"), (0.449, "45 %"),
+        (0.9949, "99 %"), (0.995, "> 99 %"), (1.0, "> 99 %"),
+    ],
+)  # fmt: skip
+def test_a_probability_is_neither_impossible_nor_certain(value: float, text: str) -> None:
+    cell = forms.probability.write(value)
+    assert (cell.text, cell.value) == (text, value)
+
+
+def test_an_unknown_probability_is_a_dash() -> None:
+    nothing = forms.probability.write(None)
+    assert (nothing.text, nothing.value) == (forms.percent.write(None).text, None)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 from xml.etree import ElementTree as ET
 
 import pytest
 
 from errcomp.caveats import remedies
 from errcomp.errors import InputError
-from errcomp.report.junit import Case, junit_xml, token
+from errcomp.report.junit import Case, CheckReport, junit_xml, token
 from errcomp.report.markdown import head, table
 from errcomp.results import Caveat
 
@@ -101,4 +103,29 @@ def test_many_kinds_of_caveats_are_cut():
     codes = [one.code for one in CHECKS if one.scope == "pairs"]
     assert remedies({"A": [Caveat(code, "") for code in codes]})[-1] == (
         f"and {len(codes) - 6} more kinds of caveats."
+    )
+
+
+def test_a_time_is_written_in_that_of_greenwich(schema):
+    east = datetime(2026, 1, 31, 1, 30, tzinfo=timezone(timedelta(hours=2)))
+    for when, text in (
+        (east, "2026-01-30T23:30:00"),
+        (east.replace(tzinfo=None), "2026-01-31T01:30:00"),
+        (None, "1970-01-01T00:00:00"),
+    ):
+        assert schema(written([Case("a")], timestamp=when))[0].get("timestamp") == text
+
+
+def test_a_check_fails_if_any_case_does(schema):
+    cases = (Case("a"), Case("b", "skipped", "no n"))
+    report = CheckReport("checks", cases, {"level": "0.95"}, "Pass: nothing.", "# checks")
+    assert not report.failed
+    assert replace(report, cases=(*cases, Case("c", "failure", "off"))).failed
+    when = datetime(2026, 1, 31, tzinfo=UTC)
+    (suite,) = schema(report.junit(timestamp=when))
+    assert (suite.get("name"), suite.get("timestamp")) == ("checks", "2026-01-31T00:00:00")
+    assert suite.find("properties")[0].get("value") == "0.95"
+    assert suite.find("system-out").text == "Pass: nothing."
+    assert report.junit() == junit_xml(
+        "checks", cases, properties={"level": "0.95"}, summary="Pass: nothing."
     )

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -9,6 +10,7 @@ import pytest
 import errcomp as ec
 from errcomp.errors import InputError, MissingExtraError
 from errcomp.report import writing
+from errcomp.report.model import Report
 from errcomp.report.shown import Shown
 
 HOMES = {
@@ -141,3 +143,30 @@ def test_a_notebook_shows_the_picture(audit: Shown) -> None:
 def test_every_dataset_loads_by_name() -> None:
     assert ec.load("neusight-kernels").n > 0
     assert ec.load is ec.datasets.load
+
+
+def test_a_result_without_a_view_or_a_figure_says_so() -> None:
+    class Bare(Shown):
+        pass
+
+    with pytest.raises(NotImplementedError):
+        Bare().view()
+    with pytest.raises(NotImplementedError):
+        Bare().plot()
+
+    class Text(Shown):
+        def view(self) -> Report:
+            return Report("t")
+
+    with pytest.raises(InputError, match="^.*Text has no figure$"):
+        Text().plot()
+
+    class Drawn(Shown):
+        def view(self) -> Report:
+            return Report("t", draw=lambda ax=None, run="r": (ax, run))
+
+    drawn: Any = Drawn()
+    assert drawn.plot() == (None, "r")
+    assert drawn.plot(ax=1, run="x") == (1, "x")
+    with pytest.raises(InputError, match=r"the figure of Drawn has no option runs\. Options: run"):
+        drawn.plot(runs="x")

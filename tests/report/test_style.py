@@ -9,7 +9,7 @@ import pytest
 
 from errcomp.propagation.view.figures import growth, save
 from errcomp.report.drawing import style as _style
-from errcomp.report.drawing.saving import borrow
+from errcomp.report.drawing.saving import _letters, borrow
 
 KNOWN = ["estimated", "independent", "classes", "comonotonic", "repeats", "devices", "matrix",
          "unknown"]  # fmt: skip
@@ -130,3 +130,15 @@ def test_tick_labels_that_were_never_drawn_are_looked_at():
         axis.set_major_locator(FixedLocator([0.5]))
         axis.set_major_formatter(FixedFormatter(["計"]))
         assert borrow(figure) == "計"
+
+
+@pytest.mark.extras
+def test_a_font_whose_file_cannot_be_read_has_no_letters(tmp_path):
+    manager = pytest.importorskip("matplotlib.font_manager")
+    usual = manager.findfont("DejaVu Sans")
+    assert {"a", "µ", "Я"} <= _letters(usual)
+    assert "計" not in _letters(usual)
+    broken = tmp_path / "a.ttf"
+    broken.write_bytes(b"no font")
+    assert _letters(str(broken)) == set()
+    assert _letters(str(tmp_path / "gone.ttf")) == set()

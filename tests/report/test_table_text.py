@@ -115,3 +115,16 @@ def test_explain_shows_all_notes(run: Any) -> None:
     assert "degrees of freedom" not in brief
     assert "degrees of freedom" in full
     assert "more note" not in full
+
+
+def test_a_note_with_a_number_has_its_mark_before_it_and_an_indent_of_its_width() -> None:
+    words = " ".join(["word"] * 30)
+    table = Table(
+        "T", [Column("Key", str, key=True)], ["a"], [Note(words, "[1]"), Note(words, "†")]
+    )
+    lines = render(table).splitlines()
+    first = next(i for i, line in enumerate(lines) if line.startswith("[1] word"))
+    assert lines[first + 1].startswith("    word")
+    second = next(i for i, line in enumerate(lines) if line.startswith(" †  word"))
+    assert lines[second + 1].startswith("    word")
+    assert all(len(line) <= WIDTH for line in lines)

@@ -11,8 +11,8 @@ import pytest
 
 from errcomp.metrics import FIGURES
 from errcomp.report.html import page
-from errcomp.report.model import Column, Report, Table
-from errcomp.report.terms import explained, term_of, terms, terms_in
+from errcomp.report.model import Column, Report, Table, heading_of
+from errcomp.report.terms import _CONCEPTS, explained, term_of, terms, terms_in
 
 ROOT = Path(__file__).resolve().parents[2]
 Run = Callable[..., Any]
@@ -126,3 +126,20 @@ def test_a_document_has_nothing_to_explain(run: Run) -> None:
 def test_terms_are_explained_in_the_order_of_the_alphabet() -> None:
     notes = [note.text for note in explained([table("WAPE", "MAPE", "CRPS")]).remarks()]
     assert [text.partition(":")[0] for text in notes] == ["Comonotonic", "CRPS", "MAPE", "WAPE"]
+
+
+def test_terms_are_sorted_by_section_and_metrics_come_last_in_theirs() -> None:
+    found = terms.__wrapped__()
+    sections = [term.section for term in found]
+    assert list(dict.fromkeys(sections)) == list(dict.fromkeys(one.section for one in _CONCEPTS))
+    assert sections == sorted(sections, key=[*dict.fromkeys(sections)].index)
+    metrics = [term.name for term in found if term not in _CONCEPTS]
+    assert [name for name in metrics if not name.startswith("Approx.")] == [
+        heading_of(figure.label)
+        for figure in FIGURES.values()
+        if not figure.label.startswith("approx.")
+    ]
+    mape = next(term for term in found if term.name == "MAPE")
+    assert mape.text.startswith("Arithmetic mean over pairs")
+    assert mape.page.endswith("#all-figures")
+    assert term_of("MAPE [95 %]") == mape

@@ -8,6 +8,7 @@ import random
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 import pytest
 
 from errcomp import read_result
@@ -495,3 +496,49 @@ def test_sets_of_one_size_are_counted_from_one() -> None:
 def test_an_n_that_is_no_number_is_refused(n: str) -> None:
     with pytest.raises(InputError, match=f"n must be a whole number .*got '{n}'"):
         checked(("mean", "2%", n))
+
+
+def test_shares_of_an_unknown_number_are_told_in_per_cent() -> None:
+    finding = only(("within 10%", "90%"), ("median", "11%"))
+    assert finding.figures == ("median 11%", "within 10% 90%")
+    assert finding.proof == (
+        "By within 10% 90%, at least 89.5 % of the errors are at most 10 %; by median 11%, at "
+        "least 50 % are at least 10.5 %: together more than all."
+    )
+    assert (finding.value, finding.low, finding.high) == (0.11, None, 0.1)
+    finding = only(("max", "8%"), ("within 10%", "89%"))
+    assert finding.figures == ("max 8%", "within 10% 89%")
+    assert finding.proof == (
+        "By max 8%, at least 100 % of the errors are at most 8.5 %; by within 10% 89%, at least "
+        "10.5 % are at least 10 %: together more than all."
+    )
+    assert (finding.value, finding.low, finding.high) == (0.08, 0.1, None)
+
+
+def test_an_rms_without_an_upper_end_bounds_an_sd_from_below() -> None:
+    finding = only(("sd", "1%"), ("rms", ">20%"), ("mean", "2%"))
+    assert finding.figures == ("sd 1%", "rms >20%", "mean 2%")
+    assert finding.proof.endswith("√(n / (n − 1)) times as much: at least 19.84 %, not 1%.")
+    assert finding.low == pytest.approx((0.2**2 - 0.025**2) ** 0.5)
+    assert finding.high is None
+
+
+def test_an_rms_is_not_compared_with_single_cases() -> None:
+    rows = [("overall rms", "50%"), ("error", "4%"), ("error", "6%")]
+    assert {row.verdict for row in checked(*rows)} == {"possible"}
+    finding = only(("overall max", "50%"), *rows[1:])
+    assert finding.proof == (
+        "Of the 2 cases printed, the overall max is between 5.5 % and 6.5 %, not 50%."
+    )
+
+
+def test_numbers_of_a_dataframe_are_read_with_the_digits_they_need() -> None:
+    """10 of 12 are 83.33 %: possible if 83 is printed, impossible if 83.0 is."""
+    columns = {"quantity": ["share within 10%"], "value": [83.0], "n": [12.0], "other": ["x"]}
+    found = forensics(pl.DataFrame(columns))
+    assert [(row.verdict, row.n) for row in found.rows] == [("possible", 12)]
+    assert found.source == ""
+    text = {"quantity": ["share within 10%"], "value": ["83.0"], "n": ["12"]}
+    (finding,) = forensics(pl.DataFrame(text)).rows
+    assert finding.verdict == "impossible"
+    assert finding.figures == ("share within 10% 83.0%",)

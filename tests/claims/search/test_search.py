@@ -362,3 +362,25 @@ def test_a_seed_and_a_figure_that_cannot_be_used() -> None:
         search_claim(small(), {"": "2.0%"}, seed=-1)
     with pytest.raises(InputError, match="figure of 'a' must be text .* got None"):
         search_claim(small(), {"a": None})  # type: ignore[dict-item]  # what is tested
+
+
+def test_rows_that_not_all_tools_have_are_counted_below_the_table() -> None:
+    data = {
+        "tool": ["x"] * 5 + ["y"] * 3,
+        "batch": [1, 2, 3, 4, 5, 1, 2, 3],
+        "measured": [100.0] * 8,
+        "predicted": [102.0] * 5 + [110.0] * 3,
+    }
+    found = search_claim(Pairs(data), {"x": "2%", "y": "10%"})
+    assert found.searched["left_out"] == {"x": 2, "y": 0}
+    assert found.matches[0].n == 3
+    assert found.in_first_subset == {"x": 5}
+    notes = [str(note) for note in found.view().tables[0].notes]
+    assert (
+        "Only the 3 configurations common to all tools were searched; rows left out: 2 of x."
+        in (notes)
+    )
+    assert (
+        "In the subset of the first match, x has 5 rows; 3 of them are common to all tools."
+        in notes
+    )

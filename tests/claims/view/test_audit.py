@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 import errcomp as ec
@@ -132,3 +133,91 @@ def test_tools_beyond_those_drawn_are_counted() -> None:
     ax = ec.audit(data, by=[]).plot()
     told = [text.get_text() for text in ax.texts] + [ax.get_title(loc="left")]
     assert any("not drawn: 2 tools" in text for text in told), told
+
+
+def two_tools() -> dict[str, list[float] | list[str]]:
+    """Twelve pairs of x, 1 to 12 % too high, and ten of y, 30 and 40 % too high."""
+    return {
+        "predicted": [*(101.0 + i for i in range(12)), *[130.0, 140.0] * 5],
+        "measured": [100.0] * 22,
+        "tool": ["x"] * 12 + ["y"] * 10,
+        "batch": [*map(str, (*range(12), *range(10)))],
+    }
+
+
+def remarks(audit: Audit) -> list[str]:
+    table = audit_view(audit).tables_for("text")[0]
+    return [note.text for note in table.remarks()]
+
+
+def test_what_compares_tools_stands_below_what_each_hides() -> None:
+    found = ec.audit(two_tools(), by=[], resamples=99)
+    told = remarks(found)
+    at = told.index("Comparing these tools:")
+    assert told[at + 1] == (
+        "Of 12 configurations, x has 12 and y 10; on the 10 that all tools have, the MAPE of x is "
+        "5.50 % instead of 6.50 %."
+    )
+    assert "What the MAPE of all 12 pairs hides (x):" in told[:at]
+    assert audit_view(found).line == ["2 tools", "n=22"]
+    alone = ec.audit(two_tools(), by=[], tool="x", resamples=99)
+    assert "Comparing these tools:" not in remarks(alone)
+    assert remarks(alone)[-1] == "Other tools in the table, to audit with --tool NAME: y"
+    assert audit_view(alone).notes[-1] == "Other tools in the table, to audit with --tool NAME: y."
+
+
+def test_a_share_that_is_overstated_is_lower_than_claimed() -> None:
+    data = {name: values for name, values in two_tools().items() if name != "tool"}
+    share = ec.audit(data, by=[], claims=[user_claim("95%", metric="share within 10%")])
+    assert remarks(share)[0] == "Overstated: the pairs give a lower value than claimed."
+    error = ec.audit(data, by=[], claims=[user_claim("<2%", aggregation="mean")])
+    assert remarks(error)[0] == "Overstated: the error is larger than claimed."
+
+
+def test_pairs_of_an_engine_say_what_was_not_checked() -> None:
+    data = two_tools()
+    found = ec.audit(pl.LazyFrame(data), by=[], tool="x")
+    (note,) = [text for text in remarks(found) if text.startswith("The pairs stayed in")]
+    codes = ", ".join(found.not_looked_for)
+    assert "duplicated-configurations" in codes
+    assert note == (
+        "The pairs stayed in Polars; errcomp read only sums and counts. Medians are approximate, "
+        f"within 0.5 % of their exact values. These caveats need single pairs and were not "
+        f"checked: {codes}."
+    )
+    assert note in audit_view(found).notes
+    plot = (
+        "To plot individual pairs, make the report from the table instead of this result: errcomp "
+        "report TABLE."
+    )
+    assert plot not in audit_view(found).notes
+    inside = ec.audit(data, by=[], tool="x", resamples=99)
+    assert audit_view(inside).notes[0] == plot
+    assert not any("stayed" in text for text in remarks(inside))
+
+
+@pytest.mark.extras
+def test_repeated_measurements_are_a_figure_of_their_own() -> None:
+    pytest.importorskip("matplotlib")
+    error = [0.1, 0.2, 0.05, 0.3, 0.15, 0.25]
+    data = {
+        "predicted": [(1 + one) for one in error for _ in range(3)],
+        "measured": [1.0 + 0.01 * (k - 1) for _ in error for k in range(3)],
+        "batch": [i for i in range(6) for _ in range(3)],
+        "repeat": [*range(3)] * 6,
+    }
+    found = ec.audit(data, by=[], resamples=99)
+    side = found.measurements
+    assert side is not None
+    assert [tool.tool for tool in side.tools] == [""]
+    figures = {one.name: one for one in audit_view(found).figures}
+    assert [*figures] == ["claimed", "noise"]
+    ax = figures["noise"].draw()
+    mape = 100 * found.overall.figures["mape"].value
+    assert pytest.approx(mape) in [
+        float(x) for line in ax.lines for x in line.get_xdata() if len(line.get_xdata()) == 1
+    ]
+    with_pairs = [one.name for one in audit_view(found, ec.Pairs(data)).figures]
+    assert with_pairs == ["claimed", "noise", "predicted", "ecdf", "size"]
+    (plain,) = audit_view(replace(found, measurements=None)).figures
+    assert plain.name == "claimed"

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from markdown_it import MarkdownIt
 
+import errcomp as ec
 from errcomp.claims.replicate import TITLES, Cell, Replication, Status
 from errcomp.claims.view import replication_folder
 from errcomp.claims.view.replication_folder import write_folder
@@ -170,3 +171,41 @@ def test_the_survey_itself_fills_a_folder(run: Run, tmp_path: Path) -> None:
     assert b"\n367 printed cells: 130 reproduced, 39 reproduced under" in found["README.md"]
     assert run("replicate", "survey", "-o", tmp_path / "survey").code == 0
     assert contents(tmp_path / "survey") == found
+
+
+@pytest.mark.extras
+def test_the_figures_are_of_the_audited_tool_and_of_all(
+    result: Replication, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("matplotlib")
+    pairs = ec.Pairs(
+        {
+            "predicted": [1.1, 1.2, 1.3, 1.4] * 2,
+            "measured": [1.0] * 8,
+            "tool": ["neusight"] * 4 + ["other"] * 4,
+            "device": ["A", "A", "B", "B"] * 2,
+            "mode": ["training"] * 8,
+            "model": ["m", "n"] * 4,
+        }
+    )
+    asked: list[Any] = []
+    audit = ec.audit
+
+    def audited(*args: Any, **options: Any) -> Any:
+        asked.append(options)
+        return audit(*args, **options, resamples=99)
+
+    monkeypatch.setattr("errcomp.datasets.load", {"neusight": pairs}.__getitem__)
+    monkeypatch.setattr("errcomp.claims.auditing.audit", audited)
+    made = {name: (title, axes) for name, title, axes in replication_folder._figures(result)}
+    assert {name: title for name, (title, _) in made.items()} == {
+        "figure_levels": "Ranges of the error by level, as printed and as recomputed",
+        "figure_claimed": "Claimed and recomputed errors of NeuSight, by device and mode",
+        "figure_workloads": "Which tool predicts which workload of the NeuSight artifact, and how "
+        "well",
+    }
+    assert asked == [{"tool": "neusight", "by": ["device", "mode"], "seed": 0}]
+    claimed, workloads = (made[f"figure_{name}"][1] for name in ("claimed", "workloads"))
+    rows = [label.get_text() for label in claimed.get_yticklabels()]
+    assert rows == ["B, training  n=2", "A, training  n=2", "all  n=4"]
+    assert (workloads.get_ylabel(), workloads.get_xlabel()) == ("tool", "model")

@@ -9,6 +9,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
+from errcomp.decisions.kinds import DecisionKinds
+from errcomp.report.model import Report
 from tests.decisions.laws import choices
 
 
@@ -101,3 +103,24 @@ def test_bad_usage(run: Callable[..., Any], argv: tuple[str, ...], message: str)
     ran = run("compare", *argv)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
+
+
+def test_without_a_kind_of_choice_every_kind_is_evaluated(
+    run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "pairs.csv"
+    path.write_text("device,tool,predicted,measured\nA,x,1,\nB,x,2,2\n", encoding="utf-8")
+    asked: list[Any] = []
+
+    def compare_kinds(pairs: Any, **options: Any) -> DecisionKinds:
+        asked.append((pairs.n, options))
+        return DecisionKinds("here", "x", 3, ())
+
+    monkeypatch.setattr("errcomp.decisions.compare_kinds", compare_kinds)
+    monkeypatch.setattr(DecisionKinds, "view", lambda self: Report("Choices"))
+    ran = run("compare", path, "--evaluate", "--level", "80%", "--tool", "x", "--seed", 3, "--json")
+    assert ran.code == 0, ran.err
+    assert asked == [(2, {"tool": "x", "level": 0.8, "seed": 3})]
+    assert ran.json == {
+        "schema": "errcomp.decision-kinds/1", "source": "here", "tool": "x", "seed": 3, "rows": []
+    }  # fmt: skip

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -142,3 +143,79 @@ def test_packages_that_raise_when_imported(
 )
 def test_versions(version: str, versions: str, will_do: bool) -> None:
     assert satisfies(version, versions) is will_do
+
+
+@pytest.mark.parametrize(
+    ("columns", "note"), [(99, "tables are up to 100 characters wide"), (100, "")]
+)
+def test_a_narrow_terminal_is_noted(
+    monkeypatch: pytest.MonkeyPatch, columns: int, note: str
+) -> None:
+    monkeypatch.setattr(doctor.sys, "stdout", SimpleNamespace(isatty=lambda: True, encoding="x"))
+    size = os.terminal_size((columns, 24))
+    monkeypatch.setattr(doctor.shutil, "get_terminal_size", lambda: size)
+    found = {one.name: one for one in doctor._environment()}
+    assert (found["terminal width"].found, found["terminal width"].note) == (str(columns), note)
+    assert found["output encoding"].note.startswith("other characters are printed as escapes")
+    monkeypatch.setattr(doctor.sys, "stdout", SimpleNamespace(isatty=lambda: False, encoding="u8"))
+    assert "no terminal" in [one.found for one in doctor._environment()]
+    monkeypatch.setattr(doctor.sys, "stdout", None)
+    assert "unknown" in [one.found for one in doctor._environment()]
+
+
+def test_lines_are_printed_where_no_table_can_be_drawn(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [
+        doctor.Finding("package", "numpy", "2.0", ">=1", "ok"),
+        doctor.Finding("package", "rich", "", "", doctor.BROKEN, "not installed"),
+    ]
+    monkeypatch.setattr(doctor, "checkup", lambda: found)
+    monkeypatch.setitem(sys.modules, "rich.table", None)
+    assert not doctor._can_draw()
+    ran = run("doctor")
+    assert (ran.code, ran.out) == (
+        1,
+        "numpy: 2.0 ok\nrich: broken not installed\nBroken: rich.\n",
+    )
+    monkeypatch.setattr(doctor, "checkup", lambda: found[:1])
+    ran = run("doctor")
+    assert (ran.code, ran.out) == (0, "numpy: 2.0 ok\nAll required parts work.\n")
+    monkeypatch.undo()
+    assert doctor._can_draw()
+
+
+def test_a_check_that_raises_is_a_finding(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> Any:
+        raise SystemExit("gone\naway")
+
+    for name in ("_environment", "_packages", "_extras", "_numerics"):
+        monkeypatch.setattr(doctor, name, lambda: iter(()))
+    monkeypatch.setattr(doctor, "_datasets", fails)
+    (found,) = doctor.checkup()
+    assert found == doctor.Finding(
+        "dataset", "dataset", "", "", doctor.BROKEN, "SystemExit: gone away"
+    )
+
+
+def test_a_package_that_cannot_be_imported_is_broken(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "errcomp_dummy_broken.py").write_text("raise OSError('libfoo.so is missing')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(doctor, "_version", lambda name: "1.5")
+    needed = [
+        "errcomp-dummy-broken>=1", "errcomp[all]; extra == 'dev'", "???",
+        "errcomp-dummy-broken>=1; extra == 'bayes'",
+    ]  # fmt: skip
+    monkeypatch.setattr(metadata, "requires", lambda _: needed)
+    assert [(one.package, one.versions, one.extra) for one in doctor.requirements()] == [
+        ("errcomp-dummy-broken", ">=1", ""),
+        ("errcomp-dummy-broken", ">=1", "bayes"),
+    ]
+    why = "cannot be imported (OSError: libfoo.so is missing)"
+    (package,), (extra,) = [*doctor._packages()], [*doctor._extras()]
+    assert (package.state, package.found) == (doctor.BROKEN, "1.5")
+    assert package.note == f"{why}; pip install 'errcomp-dummy-broken>=1'"
+    assert (extra.state, extra.found) == (doctor.BROKEN, "")
+    assert extra.note == f"errcomp-dummy-broken 1.5 {why}; pip install 'errcomp[bayes]'"

@@ -201,3 +201,33 @@ def test_a_server(run: Run, table: Path) -> None:
     assert (added.code, listed.code) == (0, 0), added.err
     assert "Added 4 validations" in added.out
     assert password not in added.out + added.err + listed.out + listed.err
+
+
+def test_rows_that_came_in_another_way_are_counted(store: Path, run: Run) -> None:
+    whole = run("history", "check", store)
+    assert (whole.code, whole.out) == (
+        0,
+        f"{store}: 1 addition with 4 validations, unchanged since they were written\n",
+    )
+    columns = "history_id, series_id, version_id, setup_id, occurrence, measured"
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        connection.execute(
+            f"INSERT INTO errcomp_validation (id, identity, {columns}) "
+            f"SELECT 99, x'00', {columns} FROM errcomp_validation WHERE id = 1"
+        )
+        connection.commit()
+    ran = run("history", "check", store)
+    assert ran.code == 0
+    assert ran.out.splitlines()[1:] == [
+        "1 validation without a checksum: they were added by a version of errcomp before 0.3, or "
+        "by another program."
+    ]
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        connection.execute("UPDATE errcomp_validation SET measured = 7 WHERE id = 1")
+        connection.commit()
+    ran = run("history", "check", store)
+    assert ran.code == 1
+    assert "unchanged since they were written" not in ran.out
+    assert ran.out.splitlines()[-2:][0] == (
+        "Restore the store from a copy, or export the intact data and add it to a new store."
+    )

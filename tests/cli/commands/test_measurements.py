@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
@@ -114,3 +115,15 @@ def test_there_is_no_such_table(run: Any) -> None:
     found = run("measurements", "check", "missing.csv")
     assert found.code == 2
     assert "no such file, and no built-in table of that name" in found.err
+
+
+def test_a_table_from_standard_input_is_checked_alike(
+    run: Any, table: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = ("--measured", "ms", "--fail-on", "impossible", "--json")
+    named = run("measurements", "check", table, *options)
+    piped = io.TextIOWrapper(io.BytesIO(Path(table).read_bytes()))
+    monkeypatch.setattr("sys.stdin", piped)
+    found = run("measurements", "check", "-", *options)
+    assert (named.code, found.code) == (1, 1)
+    assert {**found.json, "source": ""} == {**named.json, "source": ""}

@@ -133,3 +133,25 @@ def test_any_name_is_escaped(nasty, schema, rendered):
     assert html.count("<td") == 2 * 7
     assert "<script" not in html
     assert report.junit() == report_validation(result).junit()
+
+
+@pytest.mark.parametrize(
+    ("covered", "head", "tone"),
+    [
+        ((0.8, 0.7, 0.89), "Too narrow", "bad"),
+        ((0.95, 0.91, 0.98), "Too wide", "doubt"),
+        ((0.95, 0.9, 0.98), "Not refuted", "good"),
+        ((0.8, 0.7, 0.9), "Not refuted", "good"),
+    ],
+)
+def test_the_page_says_whether_bands_hold(
+    covered: tuple[float, float, float], head: str, tone: str
+) -> None:
+    result = validation({"estimated": {0.5: (0.5, 0.3, 0.7), 0.9: covered}})
+    (verdict,) = result.view().verdicts
+    assert (verdict.head, verdict.tone) == (head, tone)
+    share, low, high = (f"{100 * one:.0f}" for one in covered)
+    assert verdict.text == (
+        f"— estimated: the 90 % band contains {share} % [{low}, {high}] of 40 totals."
+    )
+    assert result.view().line == [f"estimated: 90 % band contains {share} %", "n=40"]

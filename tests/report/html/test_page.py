@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import builtins
 import json
 import math
 import re
@@ -10,7 +11,9 @@ from typing import Any
 
 import pytest
 
-from errcomp.report.html import fragment, page
+from errcomp.errors import InputError
+from errcomp.report.html import fragment, page, prose
+from errcomp.report.html.svg import pictures
 from errcomp.report.model import (
     Advice,
     Cell,
@@ -289,3 +292,49 @@ def test_ctrl_c_while_a_page_is_made_stays_ctrl_c(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("errcomp.report.html._section", interrupt)
     with pytest.raises(KeyboardInterrupt):
         page([plain_report()], title="A", made_by="y")
+
+
+def test_text_between_backticks_is_code_and_a_lone_backtick_is_text() -> None:
+    def parts(text: str) -> list[Any]:
+        return [one if isinstance(one, str) else (one.tag, one.text) for one in prose(text)]
+
+    assert parts("run `a b` on `c`.") == ["run ", ("code", "a b"), " on ", ("code", "c"), "."]
+    assert parts("a ` b") == ["a ` b"]
+    assert parts("`a` b ` c") == ["`a` b ` c"]
+    assert parts("8 % of `x %`") == ["8\u00a0% of ", ("code", "x\u00a0%"), ""]
+
+
+@pytest.mark.extras
+def test_a_figure_that_cannot_be_drawn_is_a_note() -> None:
+    pytest.importorskip("matplotlib")
+
+    def nothing() -> Any:
+        raise InputError("no pairs to draw")
+
+    figures = [Figure("size", "A caption.", nothing)]
+    assert pictures([]) == ([], [])
+    assert pictures(figures) == ([], ["Not drawn (size): no pairs to draw"])
+    text = page([Report("t", figures=figures)], title="x", made_by="y")
+    assert "Not drawn (size): no pairs to draw" in text
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ModuleNotFoundError, "Figures are left out, because Matplotlib is not installed. Install "
+         "it with: pip install 'errcomp[figures]'"),
+        (ImportError, "Figures are left out: Matplotlib cannot be imported (no libfoo)."),
+    ],
+)  # fmt: skip
+def test_without_matplotlib_a_page_has_no_figures(
+    monkeypatch: pytest.MonkeyPatch, error: type[ImportError], told: str
+) -> None:
+    real = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.startswith("matplotlib"):
+            raise error("no libfoo")
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    assert pictures([Figure("size", "A caption.", lambda: None)]) == ([], [told])
