@@ -193,11 +193,13 @@ def duplicated_configurations(case: Case) -> Finding | None:
         return None
     first = np.unique(cell, return_index=True)[1]
     once = mape(predicted=case.predicted[first], measured=case.measured[first])
+    now, then = percent(case.mape), percent(once)
+    change = f"stays {now}" if then == now else f"is {then}, not {now}"
     message = (
         f"{case.n:,} rows hold only {plural(len(first), 'configuration')}: "
         f"{plural(repeated, 'row')} {'repeats' if repeated == 1 else 'repeat'} the keys and the "
         f"prediction of another row (and {identical:,} of these also its measurement). If each "
-        f"configuration counts once, the MAPE is {percent(once)}, not {percent(case.mape)}."
+        f"configuration counts once, the MAPE {change}."
     )
     evidence = {
         "n": case.n,

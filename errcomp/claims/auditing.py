@@ -135,7 +135,7 @@ def drawn_whole(pairs: AuditPairs, cluster: str | Sequence[str] | None) -> tuple
 
 
 _CODES = tuple(dict.fromkeys(check.code for check in CHECKS))
-_OF_ROWS = tuple(check.code for check in CHECKS if check.scope != "tools")
+_OF_ROWS = tuple(dict.fromkeys(check.code for check in CHECKS if check.scope != "tools"))
 #: Metrics that may be negative, and those that are shares.
 _SIGNED, _SHARES = ("total_error", "bias"), ("within_10",)
 _TEXT, _COUNT = shape_of(str), shape_of(Count)
@@ -152,13 +152,13 @@ _COLUMNS = (
 
 
 class _Tool(Part):
-    """The tool of a row; a table without tools may still be grouped by a key of that name."""
+    """The tool of a row."""
 
     def write(self, row: AuditRow) -> Mapping[str, Any]:
         return {"tool": row.tool}
 
     def read(self, field: Field) -> Mapping[str, Any]:
-        return {"tool": "" if "tool" in field.document["by"] else _TEXT.read(field.at("tool"))}
+        return {"tool": _TEXT.read(field.at("tool"))}
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
         return {"tool": {"description": "The predictor.", "type": ["string", "null"]}}
@@ -490,7 +490,7 @@ def audit(
     rows.check_columns(matched)
     table = grouped(rows, grouping, asked, clusters)
     chosen = table.of_tool(tool)
-    grouping = tuple(k for k in grouping if k != "tool" or not table.tools)
+    grouping = tuple(k for k in grouping if k != "tool")
     names = chosen.tools or ("",)
     estimates_of = partial(
         figures_of,

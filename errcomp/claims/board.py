@@ -24,6 +24,7 @@ from errcomp.errors import InputError
 from errcomp.metrics.intervals import estimate_of
 from errcomp.metrics.intervals._kinds import Request
 from errcomp.metrics.intervals.dependence import cluster_keys, dependence
+from errcomp.metrics.intervals.direct import check_level
 from errcomp.report.shown import Shown
 from errcomp.stats.significance import sign_p
 from errcomp.tables import Pairs
@@ -185,13 +186,14 @@ def board(*sources: str | PathLike[str], level: float = 0.95, seed: int = 0) -> 
     Raises
     ------
     InputError
-        A source cannot be read, or none has pairs.
+        A source cannot be read, none has pairs, or the level is not between 0 and 1.
 
     Examples
     --------
     >>> [row.tool for row in board("neusight").rows]
     ['neusight', 'roofline', 'micro', 'habitat']
     """
+    check_level(level)
     rows: list[BoardRow] = []
     left_out: list[LeftOut] = []
     for source in sources or _built_in():

@@ -98,7 +98,7 @@ def _probability(value: float | None) -> Cell:
     """Write a probability in whole per cent; none is written as 0 or 100 %."""
     if value is None:
         return Cell(_NONE)
-    if value < 0.005 or value >= 0.995:
+    if value <= 0.005 or value >= 0.995:
         return Cell("< 1 %" if value < 0.5 else "> 99 %", float(value))
     return _share(value)
 

@@ -588,10 +588,8 @@ def terms() -> tuple[Term, ...]:
         )
         for figure in FIGURES.values()
     )
-    # Approximate metrics of an engine (±) are explained by the exact metric.
-    exact = [term for term in metrics if "±" not in term.name]
     names = list(dict.fromkeys(term.section for term in _CONCEPTS))
-    return tuple(sorted([*_CONCEPTS, *exact], key=lambda term: names.index(term.section)))
+    return tuple(sorted([*_CONCEPTS, *metrics], key=lambda term: names.index(term.section)))
 
 
 def term_of(header: str) -> Term | None:

@@ -262,13 +262,13 @@ def _level(widths: Sequence[int], room: int) -> float:
     """
     if sum(widths) <= room:
         return math.inf
-    left = room
+    left, share = float(room), math.inf
     for i, width in enumerate(sorted(widths)):
         share = left / (len(widths) - i)
         if width > share:
-            return share
+            break
         left -= width
-    return math.inf
+    return share
 
 
 def _wrap(note: Note, width: int) -> str:

@@ -102,6 +102,14 @@ def test_repeated_measurements_of_a_configuration_are_found() -> None:
     assert (caveat.evidence["repeated"], caveat.evidence["identical"]) == (4, 0)
 
 
+def test_a_repeat_that_changes_nothing_is_said_to_change_nothing() -> None:
+    table = {
+        "predicted": [102.0, 102.0, 204.0], "measured": [100.0, 100.0, 200.0], "model": [*"aab"],
+    }  # fmt: skip
+    caveat = caveat_of(duplicated_configurations(Case(Pairs(table))))
+    assert caveat.message.endswith("If each configuration counts once, the MAPE stays 2.00 %.")
+
+
 def test_keys_that_do_not_settle_the_prediction_do_not_make_duplicates() -> None:
     # Two values of a device, many configurations each: two equal rows may be rounding.
     rng = np.random.default_rng(0)

@@ -258,3 +258,8 @@ def test_a_source_that_cannot_be_audited_is_left_out_with_the_reason(tmp_path: P
     assert left_out.reason.startswith("(predicted - measured) / measured is beyond the largest")
     with pytest.raises(InputError, match=r"bad\.csv: no row has a prediction and a measurement\. "):
         board(bad)
+
+
+def test_a_level_outside_its_range_is_no_fault_of_the_tables() -> None:
+    with pytest.raises(InputError, match="^level must be between 0 and 1, got 95"):
+        board("neusight", level=95)

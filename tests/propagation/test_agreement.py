@@ -270,3 +270,4 @@ def test_the_schema_says_what_may_be_missing() -> None:
     assert level["level"] == {"enum": ["run", "class", "kernel", "row"]}
     assert level["share"] == {"type": "number"}
     assert [*level] == ["correlation", "low", "high", "level", "share"]
+    assert levels["items"]["required"] == [*level]

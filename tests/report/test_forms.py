@@ -163,7 +163,7 @@ def test_a_paper_aligns_parts_and_keeps_signs_and_bounds_without_digits() -> Non
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0.0, "< 1 %"), (0.0049, "< 1 %"), (0.0051, "1 %"), (0.449, "45 %"),
+        (0.0, "< 1 %"), (0.0049, "< 1 %"), (0.005, "< 1 %"), (0.0051, "1 %"), (0.449, "45 %"),
         (0.9949, "99 %"), (0.995, "> 99 %"), (1.0, "> 99 %"),
     ],
 )  # fmt: skip

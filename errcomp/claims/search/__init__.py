@@ -118,11 +118,11 @@ class _Published(Part):
         return {"figures": {name: self._figure(figures.at(name)) for name in figures.object()}}
 
     def _figure(self, field: Field) -> Printed:
-        text = field.at("text")
+        text = shape_of(str).read(field.at("text"))
         try:
-            return parse_printed(shape_of(str).read(text))
+            return parse_printed(text)
         except InputError as error:
-            raise InputError(f"{text.path}: {error}") from error
+            raise InputError(f"{field.at('text').path}: {error}") from error
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
         number = shape_of(float | None).schema(names)

@@ -323,8 +323,10 @@ def _how_to_ask(result: Audit) -> list[Note]:
     example = next((row for row in result.rows if row.caveats), None)
     if example is None or len(result.rows) < 2:  # the caveats of a single group stand below
         return []
-    where = " ".join(f"--where {quote(f'{k}={v}')}" for k, v in example.key.items())
-    return [Note(f"To read a row's caveats in full: errcomp audit TABLE {where}", on="text")]
+    options = [f"--tool {quote(example.tool)}"] if len(result.by_tool) > 1 else []
+    options += [f"--where {quote(f'{k}={v}')}" for k, v in example.key.items()]
+    command = f"errcomp audit TABLE {' '.join(options)}"
+    return [Note(f"To read a row's caveats in full: {command}", on="text")]
 
 
 def _signs(shown: Sequence[AuditRow]) -> list[Note]:
@@ -460,12 +462,6 @@ def claimed_by(verdict: Judged) -> str:
 def _verdicts(audit: Audit) -> list[Verdict]:
     verdicts = [Verdict(_head(v), f"— {_claim(v)}", _tone(v)) for v in audit.claims]
     verdicts += [_of_overall(row) for row in audit.by_tool if row.verdict.claim is None]
-    claims = [verdict.claim for verdict in audit.claims]
-    verdicts += [
-        _of_overall(row)
-        for row in audit.by_tool
-        if row.verdict.claim is not None and row.verdict.claim not in claims
-    ]
     judged = [row for row in audit.rows if row.key and row.verdict.claim is not None]
     for word in dict.fromkeys(row.verdict.shown for row in judged):
         rows = [row for row in judged if row.verdict.shown == word]
@@ -483,8 +479,6 @@ def _head(verdict: Judged) -> str:
 
 
 def _of_overall(row: AuditRow) -> Verdict:
-    if row.verdict.claim is not None:
-        return Verdict(_head(row.verdict), f"— {_claim(row.verdict)}", _tone(row.verdict))
     whose = f" of {row.tool}" if row.tool else ""
     return Verdict(
         f"MAPE {row.figures['mape'].format()}",

@@ -64,6 +64,7 @@ class _Levels(Part):
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
         row = Interval.json_schema(names)
         row["properties"] |= {"level": {"enum": list(LEVELS)}, "share": {"type": "number"}}
+        row["required"] += ["level", "share"]
         return {"levels": {"type": "array", "items": row}}
 
 

@@ -160,6 +160,8 @@ def test_what_compares_tools_stands_below_what_each_hides() -> None:
     )
     assert "What the MAPE of all 12 pairs hides (x):" in told[:at]
     assert audit_view(found).line == ["2 tools", "n=22"]
+    how = [text for text in told if text.startswith("To read a row's caveats in full: ")]
+    assert how == ["To read a row's caveats in full: errcomp audit TABLE --tool x"]
     alone = ec.audit(two_tools(), by=[], tool="x", resamples=99)
     assert "Comparing these tools:" not in remarks(alone)
     assert remarks(alone)[-1] == "Other tools in the table, to audit with --tool NAME: y"
