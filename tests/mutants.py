@@ -48,6 +48,7 @@ FAST = "not slow and not distributed and not browser"
 #: Tests of rooms and modules without a folder or file of their name: words of the tests' names.
 ALSO = {
     "codec": ("documents",),
+    "datasets": ("inputs",),
     "errors": ("test",),
     "system": ("files", "folders", "jobs", "limits", "strict"),
 }
