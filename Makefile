@@ -35,13 +35,13 @@ test coverage: $(DEV)
 	    $(if $(CI)$(filter coverage,$@),--cov --cov-report=term --cov-fail-under=95)
 
 # That intervals cover, detectors keep quiet and estimators recover what was planted, and whatever
-# else takes a second or more; then what must hold of any input, on many more of them. PART=2/4 runs
-# the second of four parts, each with some cases of nearly every slow test.
+# else takes a second or more; then what must hold of any input, on many more of them. PART=2/8 runs
+# the second of eight parts, each with some cases of nearly every one.
 simulations: $(DEV)
 	$(PYTEST) -q -n 2 --dist worksteal -m "slow and not distributed" tests --doctest-modules errcomp \
 	    $(if $(PART),--part $(PART))
 	$(PYTEST) -q -n 2 --dist worksteal -m "hypothesis and not slow" --hypothesis-profile=thorough \
-	    tests
+	    tests $(if $(PART),--part $(PART))
 
 # What pages look like and do in a browser, on screen and in print. Needs Chromium and pdftotext.
 pages: $(DEV)

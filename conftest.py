@@ -3,7 +3,8 @@
 * Under CI (where the variable CI is set) a test that is skipped fails, but for `ALLOWED_SKIPS`.
 * Images are compared wherever they are drawn.
 * A slow test may take longer than others before it counts as hanging.
-* ``--part K/N`` runs one of N parts of the slow tests: CI runs another eighth of them each time.
+* ``--part K/N`` runs one of N parts of the slow tests, and of all with many more examples: CI runs
+  another eighth of them each time.
 * `make core` runs the tests that may end differently without the extras: those marked ``core``. A
   test that asks for an extra has that mark, or ``extras`` if it cannot do without.
 """
@@ -72,7 +73,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the options that allow skips."""
     for _, option, why in ALLOWED_SKIPS:
         parser.addoption(option, action="store_true", help=f"allow skips because {why}")
-    parser.addoption("--part", metavar="K/N", help="of the slow tests, run part K of N")
+    told = "of the slow tests, or of all with the profile thorough, run part K of N"
+    parser.addoption("--part", metavar="K/N", help=told)
 
 
 # Before pytest-mpl looks at its option.
@@ -94,21 +96,25 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(SLOW_LIMIT))
     if part := config.getoption("--part"):
-        kept = _of_part(items, *map(int, part.split("/")))
+        every = config.getoption("--hypothesis-profile", None) == "thorough"
+        slow = [item for item in items if every or item.get_closest_marker("slow")]
+        kept = _of_part(items, slow, *map(int, part.split("/")))
         left = set(items).difference(kept)
         config.hook.pytest_deselected(items=[item for item in items if item in left])
         items[:] = kept
 
 
-def _of_part(items: list[pytest.Item], k: int, n: int) -> list[pytest.Item]:
+def _of_part(
+    items: list[pytest.Item], slow: list[pytest.Item], k: int, n: int
+) -> list[pytest.Item]:
     """Return the items without the slow ones of other parts.
 
     The cases of a test take turns, so that each part has some of nearly every test, and each case
     is in one part.
     """
-    kept, seen = [], Counter[str]()
+    kept, seen, takes_turns = [], Counter[str](), set(slow)
     for item in items:
-        if not item.get_closest_marker("slow") or ALWAYS.intersection(_fixtures(item)):
+        if item not in takes_turns or ALWAYS.intersection(_fixtures(item)):
             kept.append(item)
             continue
         test = item.nodeid.partition("[")[0]

@@ -187,6 +187,20 @@ def test_each_case_of_a_slow_test_is_in_one_of_the_parts(ends: Ends) -> None:
     assert set.union(*cases) == {f"test_cases[{case}]" for case in range(7)}
 
 
+@pytest.mark.core
+def test_with_many_examples_all_tests_are_in_one_of_the_parts(ends: Ends) -> None:
+    profile = "import hypothesis\n\nhypothesis.settings.register_profile('thorough')\n"
+    files = {
+        "tests/conftest.py": profile,
+        "tests/test_parts.py": PARTS.replace("range(7)", "range(1)"),
+    }
+    plugin = ("-p", "_hypothesis_pytestplugin", "--hypothesis-profile=thorough")
+    thorough = (*plugin, "-n", "0", "--part")
+    each = [ends(files, *thorough, f"{k}/2")["passed"] - {"test_of_data"} for k in (1, 2)]
+    assert set.union(*each) == {"test_fast", "test_cases[0]"}
+    assert not set.intersection(*each)
+
+
 def test_every_test_has_a_limit(pytestconfig: pytest.Config) -> None:
     assert 0 < float(pytestconfig.getini("timeout")) < 900
     # The thread of the other method ends the whole process.
