@@ -36,7 +36,7 @@ test coverage: $(DEV)
 
 # That intervals cover, detectors keep quiet and estimators recover what was planted, and whatever
 # else takes a second or more; then what must hold of any input, on many more of them. PART=2/8 runs
-# the second of eight parts, each with some cases of nearly every one.
+# the second of eight parts.
 simulations: $(DEV)
 	$(PYTEST) -q -n 2 --dist worksteal -m "slow and not distributed" tests --doctest-modules errcomp \
 	    $(if $(PART),--part $(PART))

@@ -109,7 +109,7 @@ def _of_part(
 ) -> list[pytest.Item]:
     """Return the items without the slow ones of other parts.
 
-    The cases of a test take turns, so that each part has some of nearly every test, and each case
+    The cases of a test take turns, so that each part has some of a test with many cases. Each case
     is in one part.
     """
     kept, seen, takes_turns = [], Counter[str](), set(slow)

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[1]
 SCRIPT = ROOT / ".ci" / "run"
 #: Programs in the place of those that take long, or that a machine may lack.
 PROGRAMS = {
-    "make": 'echo "make $*" >> calls; [ "$1" != "$FAILS" ]',
+    "make": 'echo "make $*" >> calls; [ "$1" != "$FAILS" ] && [ "$*" != "$FAILS" ]',
     "apt-get": 'echo "apt-get $*" >> calls',
     "python3.12": "",
     "python3.13": "exit 1",
@@ -32,8 +32,9 @@ Run = Callable[..., tuple[int, list[str], dict[str, str]]]
 
 
 @pytest.fixture
-def ci(tmp_path: Path) -> Run:
+def ci(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the script; return its exit code, what it called, and the table at its end."""
+    monkeypatch.delenv("ALL", raising=False)
     for name, text in PROGRAMS.items():
         program(tmp_path / "bin" / name, text)
     program(tmp_path / "tests" / "halflife" / "postgres.sh", POSTGRES)
@@ -121,6 +122,25 @@ def test_what_fails_ends_it_and_the_times_are_printed(ci: Run) -> None:
     assert calls[-2:] == ["make pages", "postgres stop"]
     assert [(name, said) for name, said in table.items() if said] == [("make pages", "failed")]
     assert list(table)[-2:] == ["make pages", "all"]
+
+
+@pytest.mark.parametrize(
+    ("part", "commits", "row"),
+    [
+        ("core", 20, "make core"),
+        ("simulations", 20, "make simulations 5/8"),
+        ("engines", 20, "make engines"),
+        ("lowest", 21, "make lowest"),
+        ("core PYTHON=python3.12 CORE=.venv-core-3.12", 22, "make core, Python 3.12"),
+    ],
+)
+def test_a_part_that_fails_is_the_last(ci: Run, part: str, commits: int, row: str) -> None:
+    code, calls, table = ci(fails=part, commits=commits)
+    assert code == 1
+    assert calls[-2].startswith(f"make {part}")
+    assert calls[-1] == "postgres stop"
+    assert [(name, said) for name, said in table.items() if said] == [(row, "failed")]
+    assert list(table)[-2:] == [row, "all"]
 
 
 @pytest.mark.parametrize(

@@ -202,6 +202,8 @@ def interval(
     '+0.100'
     >>> interval(1).write((2.0, 1.5, float("inf"))).text
     '2.0 [1.5, ∞]'
+    >>> interval(1).write((float("inf"), float("-inf"), float("inf"))).text
+    '∞ [-∞, ∞]'
     """
 
     def shown(value: float, sign: bool) -> str:

@@ -55,8 +55,9 @@ def replacing(path: Path) -> Iterator[Path]:
             os.close(os.open(temporary, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             mode = stat.S_IMODE(path.stat().st_mode) if path.exists() else 0o666 & ~_umask()
             yield temporary
-            temporary.chmod(mode)
+            # Before it has the mode of the target, which may not be readable.
             _to_disk(temporary)
+            temporary.chmod(mode)
             check_stopping()
             if waiting is None:
                 temporary.replace(path)

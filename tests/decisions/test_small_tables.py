@@ -248,10 +248,9 @@ def test_every_kind_that_can_be_evaluated_is() -> None:
     counts = [(row.between, row.per, row.alternatives, row.n, row.choices) for row in found.rows]
     assert counts == [("device", "", 2, 3, 3), ("batch", "batch", 3, 6, 2)]
     assert (found.tool, found.seed) == ("t", 0)
-    row = found.rows[0]
+    row = replace(found.rows[0], needed=0.4, needed_low=0.2, needed_high=0.7)
     needed = found.view().tables[0].columns[3]
-    ends = f"[{100 * row.needed_low:.0f}, {100 * row.needed_high:.0f}]"
-    assert needed.cell(row).text == f"{100 * row.needed:.0f} % {ends}"
+    assert needed.cell(row).text == "40 % [20, 70]"
     assert needed.cell(replace(row, needed=math.inf)).text == "–"
     endless = replace(row, needed=0.5, needed_low=0.25, needed_high=math.inf)
     assert needed.cell(endless).text == "50 % [25, ∞]"

@@ -29,4 +29,8 @@ DRAWN = [path for path in DOCUMENTS if path.stem != "half-lives-by-group"]
 )
 @pytest.mark.parametrize("path", DRAWN, ids=lambda path: path.stem)
 def test_a_document_looks_the_same(path, readable):
-    return readable(read_result(path).plot())
+    from matplotlib.axes import Axes
+
+    drawn = read_result(path).plot()
+    assert isinstance(drawn, Axes)
+    return readable(drawn)

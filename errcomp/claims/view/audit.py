@@ -323,7 +323,8 @@ def _how_to_ask(result: Audit) -> list[Note]:
     example = next((row for row in result.rows if row.caveats), None)
     if example is None or len(result.rows) < 2:  # the caveats of a single group stand below
         return []
-    options = [f"--tool {quote(example.tool)}"] if len(result.by_tool) > 1 else []
+    several = len(result.by_tool) > 1 or result.others
+    options = [f"--tool {quote(example.tool)}"] if several else []
     options += [f"--where {quote(f'{k}={v}')}" for k, v in example.key.items()]
     command = f"errcomp audit TABLE {' '.join(options)}"
     return [Note(f"To read a row's caveats in full: {command}", on="text")]
@@ -431,7 +432,7 @@ def _undecided_notes(result: Audit) -> list[str]:
 
 def name_of(row: AuditRow, with_tool: bool = False) -> str:
     """Return the name of a group; where groups of several tools are listed, with its tool."""
-    tool = [row.tool] if not row.key or (with_tool and "tool" not in row.key) else []
+    tool = [row.tool] if with_tool or not row.key else []
     return " ".join([*tool, *map(key_text, row.key.values())])
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 #: A standard error this small against the deviation is rounding.
 _ROUNDING = 1e-7
 
-#: Residuals below this, and deviations against the largest, are rounding.
+#: Residuals below this are rounding, and so are deviations this small beside the largest.
 _EQUAL = 1e-12
 
 #: exp of more than this overflows.
@@ -295,7 +295,8 @@ def bca(figure: Smooth, level: float, draws: Draws) -> Bounds:
     """
     d = draws[0]
     # A resample equal to the sample, frequent with few clusters, differs from it by rounding only.
-    d = np.where(np.abs(d) <= _EQUAL * np.abs(d).max(), 0.0, d)
+    size = np.abs(d)
+    d = np.where(size <= _EQUAL * size[np.isfinite(size)].max(initial=0.0), 0.0, d)
     z0 = float(special.ndtri((np.count_nonzero(d < 0) + np.count_nonzero(d <= 0)) / (2 * len(d))))
     if math.isinf(z0):
         return -math.inf, math.inf
