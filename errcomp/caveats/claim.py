@@ -234,7 +234,8 @@ def aggregation_not_stated(case: Case) -> Finding | None:
         return None
     fits = agreeing(case)
     figures = case.averages
-    apart = max(figures.values()) > MATERIAL * min(figures.values())
+    low, high = min(figures.values()), max(figures.values())
+    apart = high > low and high >= MATERIAL * low
     if (
         not case.claimed
         or "mean" in fits

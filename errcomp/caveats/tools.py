@@ -469,7 +469,7 @@ def ranking_by_total(tools: Tools) -> Finding | None:
         scale = [float(tools.by_configuration(r, case.measured[r] / largest).sum()) for r in rows]
         totals = [float(e.sum()) / s for e, s in zip(errors, scale, strict=True)]
         first, second = (0, 1) if apes[0].mean() < apes[1].mean() else (1, 0)
-        if abs(totals[first]) <= max(MATERIAL * abs(totals[second]), _ROUNDING):
+        if abs(totals[first]) < max(MATERIAL * abs(totals[second]), _ROUNDING):
             tried.append((1.0, ()))
             continue
         # Closer to zero is better: each error counts with the sign of its own total.

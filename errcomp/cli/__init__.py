@@ -20,7 +20,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; 0 done, 1 a requested check failed, 2 bad usage or input."""
+    """Run one command; 0 done, 1 a check failed, 2 bad usage or input, 130 interrupted."""
     if argv is None:  # in a process of its own, most objects live to its end
         gc.set_threshold(50_000, 20, 20)
     try:

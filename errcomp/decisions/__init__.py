@@ -101,9 +101,9 @@ def compare(
     Notes
     -----
     Lower is better, if not `higher`. In simulations with 4 to 12 alternatives, normal and t3
-    errors, probabilities were within 2 points of the share that was right, as long as true
-    differences are larger than errors. With equal sizes and 4 alternatives, comparisons at 95 %
-    were wrong in up to 13 % (docs/decisions.md).
+    errors, probabilities were close to the share that was right, as long as true differences are
+    larger than errors. With differences as large as errors, comparisons at 95 % were wrong more
+    often than 5 % (tables in docs/decisions.md).
 
     Warns
     -----

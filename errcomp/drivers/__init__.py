@@ -486,7 +486,8 @@ def error_drivers(
     ----------
     pairs : path, dataframe, mapping of columns or Pairs
         Keys device, model, mode, batch, variant, vendor, in_training and devices are known; other
-        labels with at most eight values are factors too. Predictions must be positive.
+        labels are factors too. A factor of labels, or `devices`, has at most eight values.
+        Predictions must be positive.
     predicted, measured, unit, zeros, missing
         How to read the table: see `errcomp.datasets.inputs.pairs_from`.
     tool : str, optional
@@ -496,7 +497,8 @@ def error_drivers(
     level : float
         Nominal coverage of the intervals, from 0.917 (see ``errcomp.drivers.inference``).
     seed : int
-        For permutation tests with more than 16 clusters; everything else is exact.
+        For permutation tests with more than 65,536 permutations (paired: more than 16 clusters);
+        everything else is exact.
 
     Returns
     -------

@@ -124,9 +124,9 @@ def floor_of_repeats(repeats: Repeats, weight: Floats | None = None) -> FloorFig
 
     The interval is that of the logarithm, from a jackknife over blocks of groups. Its t quantile
     is between those of the number of blocks and of the number of blocks that decide the variance.
-    Where no group has four repeats, the ratio c is halfway between that of a common law with heavy
-    tails and that of groups with normal noise of different scale, and the interval counts the
-    doubt.
+    Where fewer than 20 groups have four repeats, the ratio c is halfway between that of a common
+    law with heavy tails and that of groups with normal noise of different scale, and the interval
+    counts the doubt.
 
     Parameters
     ----------

@@ -261,3 +261,15 @@ def test_no_quantile_is_claimed_or_there_are_enough() -> None:
     assert quantile_claim(case_of({"metric": "P0 error"})) is None
     table = {"predicted": np.linspace(1.1, 2, 300), "measured": np.ones(300)}
     assert quantile_claim(Case(Pairs(table), SimpleNamespace(metric="P99"))) is None
+
+
+@pytest.mark.parametrize(
+    ("errors", "fires"),
+    [((0.25, 0.25, 0.4375), True), ((0.25, 0.25, 0.43), False), ((0.0,) * 3, False)],
+)
+def test_averages_matter_from_a_factor_of_five_quarters_on(
+    errors: tuple[float, ...], fires: bool
+) -> None:
+    predicted = [1 + error for error in errors]
+    found = aggregation_not_stated(case_of(CLAIM, 3, predicted=predicted, measured=[1.0] * 3))
+    assert (found is not None) == fires

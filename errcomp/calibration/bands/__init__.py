@@ -294,7 +294,8 @@ Method = Literal["auto", "group", "pooled"]
 
 # "auto" takes the guarantee where that covers at most this much too much.
 _EXCESS = 0.05
-#: A factor above this one makes no half-width larger than `_MOST` times the quantile of the errors.
+#: A larger factor counts as this one where the half-width would exceed `_MOST` times the quantile
+#: of the errors.
 LARGE, _MOST = 5.0, 3.0
 # A perfect model would have a factor of 0, and bands of zero width.
 _SMALLEST_FACTOR = 0.01

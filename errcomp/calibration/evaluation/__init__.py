@@ -263,7 +263,7 @@ def evaluate(
     Intervals are for a new group of the held-out kind, whose runs are correlated: models, devices,
     or (both held out) the wider of the two. With held-out vendors, intervals are for other devices
     of these vendors; with random splits, for other combinations of these models and devices. Fewer
-    than five groups give no interval.
+    than three groups give no interval of an error, and fewer than five none of a difference.
 
     Parameters
     ----------

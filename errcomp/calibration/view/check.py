@@ -70,10 +70,10 @@ def report_evaluation(
     * "narrow": the 90 % band contains too few runs: the whole interval of its coverage lies below
       90 %. A band that contains more does not fail.
 
-    It is skipped if neither can be tested: fewer than five groups, no bands, no predictions, or a
-    split that these runs do not allow. With :math:`m` possible tests the intervals have the level
-    :math:`1 - 0.05/m` (Bonferroni), so the probability of any false alarm is at most 5 %. Nominally
-    the probability is half of that, because an interval has two ends
+    It is skipped if neither can be tested: "worse" needs five groups, "narrow" bands and two
+    groups, and both need predictions and a split that these runs allow. With :math:`m` possible
+    tests the intervals have the level :math:`1 - 0.05/m` (Bonferroni), so the probability of any
+    false alarm is at most 5 %. Nominally it is half of that, because an interval has two ends
     (tests/statistical/test_checks.py). An estimator may pass without beating the sum.
 
     Parameters

@@ -37,7 +37,7 @@ class AgeDrift:
     median : float
         Median \|Δ log error\| from a release to the next.
     low, high : float or None
-        Its interval; None with fewer than five effective clusters.
+        Its interval; None with fewer than five effective clusters, or too few for the level.
     n : int
         Number of steps.
     n_clusters : int

@@ -228,7 +228,7 @@ def variogram_half_life(
     large steps, or a lag beyond twice the longest one). ``half_life`` is inf if it exceeds that, or
     if no drift exceeds the noise. In that case ``low`` assumes future steps of at most four times
     e0, in 3.7 of the n observed releases. ``refused`` if that is less than one release, or if there
-    are fewer than five releases.
+    are fewer than five pairs of successive releases.
 
     Parameters
     ----------

@@ -72,9 +72,9 @@ def steps_half_life(
     there at the latest.
 
     Valid where drift is a few steps per series, and steps as large as the threshold are detected;
-    refused otherwise, and with fewer than eight steps or four releases with one. Misleads if the
-    rate of steps changes: a rewrite has more of them. Small steps that the noise hides are left
-    out, so that the half-life is too long where many of them add up.
+    refused otherwise, and with fewer than eight steps, four releases with one, or three clusters.
+    Misleads if the rate of steps changes: a rewrite has more of them. Small steps that the noise
+    hides are left out, so that the half-life is too long where many of them add up.
 
     Simulated at 95 %, with 30 series of 24 releases and a noise of a tenth or a quarter of the
     threshold: 94 to 100 % of intervals cover where steps are normal, heavy-tailed, of two sizes or

@@ -124,8 +124,7 @@ def forecast_half_life(
     by : str or sequence of str
         Keys to group series by; each must have one value per series.
     error : float, optional
-        The promised error, as a fraction. By default, twice the calibrated error, as in
-        `half_life`.
+        The promised error, as a fraction. By default, the limit of `half_life`.
     cluster : str, optional
         Key of series that change together: series with the same value are one cluster.
     age : int

@@ -188,7 +188,7 @@ def plan_gate(
         short = "" if history is None else ": the history has too few validations to show it"
         raise InputError(
             f"the noise is unknown{short}. Give noise= (--noise), the standard deviation of one "
-            "run, e.g. 2 %, or a history with repeats or at least eight versions."
+            "run, e.g. 2 %, or a history with repeats or more versions."
         )
     between = 0.0 if between is None else between
     series, looks = 1 if series is None else series, 30 if looks is None else looks

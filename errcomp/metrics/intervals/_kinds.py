@@ -30,6 +30,8 @@ SHARES = {"wilson": direct.wilson, "clopper-pearson": direct.clopper_pearson}
 
 #: Fewest different pairs for any method.
 FEWEST_PAIRS = 4
+#: Fewest different pairs for the interval of a share: with fewer, Wilson's covers less than 90 %.
+FEWEST_OF_SHARE = 5
 
 
 class Interval(NamedTuple):
@@ -208,14 +210,15 @@ def share_interval(
     ask : Request
     """
     method = "wilson" if ask.method == "default" else ask.method
-    if not by_key:
-        bounds = SHARES[method](inside, n, ask.level)
-        return Interval(method, *bounds, coverage=WILSON if method == "wilson" else ())
     sample = sample_of(n, ask.drawn)
-    if sample.units < FEWEST_PAIRS and not sample.clustered:
-        return too_few(sample, FEWEST_PAIRS)
+    if not by_key and method != "wilson":
+        return Interval(method, *SHARES[method](inside, n, ask.level))
+    if sample.units < FEWEST_OF_SHARE and not sample.clustered:
+        return too_few(sample, FEWEST_OF_SHARE)
+    if not by_key:
+        return Interval(method, *SHARES[method](inside, n, ask.level), coverage=WILSON)
     row = IN_CLUSTERS["share"] if sample.clustered else WILSON
-    if sample.clustered and not is_offered("share", row, sample):
+    if not is_offered("share", row, sample):
         return not_offered(sample)
     n_eff = min(direct.effective_n(*sums, ask.level) for sums in by_key)
     low, high = SHARES[method](inside / n * n_eff, n_eff, ask.level)

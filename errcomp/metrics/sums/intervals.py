@@ -13,6 +13,7 @@ from errcomp.metrics._registry import NoSpreadError, figure
 from errcomp.metrics.intervals._coverage import COVERAGE, WILSON, Sample, is_offered, small_sample
 from errcomp.metrics.intervals._kinds import (
     BOOTSTRAPS,
+    FEWEST_OF_SHARE,
     FEWEST_PAIRS,
     SHARES,
     Interval,
@@ -267,16 +268,7 @@ def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
     """Compute intervals from independent pairs."""
     label, kind = figure(name).label, figure(name).kind
     if kind == "share":
-        method = "wilson" if ask.method == "default" else ask.method
-        counts = zip(totals.sums[within(name)].tolist(), totals.n.tolist(), strict=True)
-        both = [SHARES[method](inside, n, ask.level) for inside, n in counts]
-        low, high = np.asarray(both, dtype=np.float64).reshape(-1, 2).T
-        tested: tuple[float, ...] = WILSON if method == "wilson" else ()
-        return (
-            low,
-            high,
-            lambda i: _Note(method, small_sample(label, tested, Sample(int(totals.n[i]), False))),
-        )
+        return _shares_by_pairs(name, totals, ask)
     if kind == "maximum":
         none = _no_values(len(totals))
         return (
@@ -315,6 +307,23 @@ def _by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
         return too_small(n) or _Note(no_bounds(name, totals, bounds, i))
 
     return low, high, say
+
+
+def _shares_by_pairs(name: str, totals: Totals, ask: Request) -> Bounds:
+    method = "wilson" if ask.method == "default" else ask.method
+    counts = zip(totals.sums[within(name)].tolist(), totals.n.tolist(), strict=True)
+    both = [SHARES[method](inside, n, ask.level) for inside, n in counts]
+    low, high = np.asarray(both, dtype=np.float64).reshape(-1, 2).T
+    tested: tuple[float, ...] = WILSON if method == "wilson" else ()
+    few = totals.n < (FEWEST_OF_SHARE if tested else 0)
+
+    def say(i: int) -> _Note:
+        sample = Sample(int(totals.n[i]), False)
+        if few[i]:
+            return _Note(too_few(sample, FEWEST_OF_SHARE).method)
+        return _Note(method, small_sample(figure(name).label, tested, sample))
+
+    return np.where(few, np.nan, low), np.where(few, np.nan, high), say
 
 
 def _is_offered(name: str, row: tuple[float, ...], n: int, ask: Request) -> bool:

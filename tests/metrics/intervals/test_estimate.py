@@ -12,7 +12,8 @@ import pytest
 from errcomp.errors import InputError, NotDefinedError
 from errcomp.metrics import FIGURES, figure
 from errcomp.metrics.intervals import METHODS, estimate, estimate_of
-from errcomp.metrics.intervals._kinds import Request, share_interval
+from errcomp.metrics.intervals._coverage import WILSON, Sample, is_offered
+from errcomp.metrics.intervals._kinds import FEWEST_OF_SHARE, Request, share_interval
 from errcomp.metrics.intervals._smooth import SMOOTH
 from errcomp.metrics.intervals.dependence import Dependence
 
@@ -216,20 +217,28 @@ class TestNoInterval:
 class TestCopies:
     """Pairs that repeat others, as a table of keys knows them."""
 
-    @pytest.mark.parametrize("name", ["within_20", "median_ape", "mape"])
-    def test_three_different_pairs_are_too_few(self, name):
+    @pytest.mark.parametrize(("name", "fewest"), [("within_20", 5), ("median_ape", 4), ("mape", 4)])
+    def test_three_different_pairs_are_too_few(self, name, fewest):
         drawn = Dependence(copies=np.array([0, 0, 1, 1, 2, 2]))
         data = {key: np.repeat(values, 2) for key, values in pairs(3).items()}
         e = estimate_of(name, **data, ask=Request("default", 0.95, 99, 0, drawn))
-        assert e.method == "no interval from 3 pairs: at least 4 are needed"
+        assert e.method == f"no interval from 3 pairs: at least {fewest} are needed"
+
+    @pytest.mark.parametrize("n", range(1, 9))
+    def test_a_share_has_an_interval_where_wilsons_covers_often_enough(self, n):
+        e = estimate("within_20", **pairs(n))
+        offered = is_offered("share", WILSON, Sample(n, False))
+        assert (e.low is not None) == offered == (n >= FEWEST_OF_SHARE)
+        # Clopper and Pearson's is exact for any number.
+        assert estimate("within_20", **pairs(n), method="clopper-pearson").low is not None
 
     def test_quantiles_need_more_different_pairs_at_a_high_level(self):
-        drawn = Dependence(copies=np.array([0, 0, 1, 1, 2, 2, 3, 3]))
-        data = {key: np.repeat(values, 2) for key, values in pairs(4).items()}
+        drawn = Dependence(copies=np.array([0, 0, 1, 1, 2, 2, 3, 3, 4, 4]))
+        data = {key: np.repeat(values, 2) for key, values in pairs(5).items()}
         e = estimate_of("median_ape", **data, ask=Request("default", 0.95, 99, 0, drawn))
-        assert e.method == "no interval: 95 % confidence needs more than 4 pairs"
+        assert e.method == "no interval: 95 % confidence needs more than 5 pairs"
         e = estimate_of("within_20", **data, ask=Request("default", 0.9, 99, 0, drawn))
-        assert e.method.endswith(" effective pairs, 4 different pairs")
+        assert e.method.endswith(" effective pairs, 5 different pairs")
         assert [c.code for c in e.caveats] == ["few-configurations"]
 
     def test_what_repeats_is_as_sure_as_what_does_not(self):

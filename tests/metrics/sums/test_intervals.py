@@ -231,14 +231,14 @@ def methods(found: FigureColumn) -> list[str]:
 def test_shares_have_the_interval_of_wilson_and_a_caveat_from_few_pairs() -> None:
     counts = Totals(
         {"g": ["a", "b", "c"]},
-        np.array([10, 4, 400]),
-        {within("within_10"): np.array([5.0, 4.0, 100.0])},
+        np.array([10, 5, 400]),
+        {within("within_10"): np.array([5.0, 5.0, 100.0])},
     )
     found = column("within_10", counts, ASKED)
     assert found.value.tolist() == [0.5, 1.0, 0.25]
     by_scipy = [
         stats.binomtest(inside, n).proportion_ci(method="wilson")
-        for inside, n in ((5, 10), (4, 4), (100, 400))
+        for inside, n in ((5, 10), (5, 5), (100, 400))
     ]
     assert found.low.tolist() == pytest.approx([one.low for one in by_scipy])
     assert found.high.tolist() == pytest.approx([one.high for one in by_scipy])
@@ -247,9 +247,18 @@ def test_shares_have_the_interval_of_wilson_and_a_caveat_from_few_pairs() -> Non
     assert [len(some) for some in caveats] == [1, 1, 0]
     assert [some[0].code for some in caveats[:2]] == ["few-configurations"] * 2
     exact = column("within_10", counts, ASKED._replace(method="clopper-pearson"))
-    assert exact.low[1] == pytest.approx(0.025**0.25)
+    assert exact.low[1] == pytest.approx(0.025**0.2)
     assert [exact.say(i).caveats for i in range(3)] == [(), (), ()]
     assert methods(exact) == ["clopper-pearson"] * 3
+
+
+def test_a_share_of_four_pairs_has_no_interval_but_the_exact_one() -> None:
+    counts = Totals({"g": ["a"]}, np.array([4]), {within("within_10"): np.array([3.0])})
+    found = column("within_10", counts, ASKED)
+    assert np.isnan([found.low[0], found.high[0]]).all()
+    assert methods(found) == ["no interval from 4 pairs: at least 5 are needed"]
+    exact = column("within_10", counts, ASKED._replace(method="clopper-pearson"))
+    assert 0 < exact.low[0] < 0.75 < exact.high[0] < 1
 
 
 def test_a_share_counts_errors_at_its_limit() -> None:
