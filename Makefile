@@ -69,7 +69,7 @@ types: $(DEV)
 
 # Every command shown in the README and the docs is run and its output compared; the site is built.
 docs: $(DEV) site
-	$(PYTEST) -q -m "not site" tests/docs
+	$(PYTEST) -q -n 2 --dist loadfile -m "not site" tests/docs
 
 # The documentation as a site, in build/docs/html, and what it promises checked.
 site: $(DEV)
