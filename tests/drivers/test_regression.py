@@ -214,6 +214,22 @@ def test_terms_that_say_the_same_are_reported_not_dropped_silently():
     assert absolute.df == 10 - 1 - 1
 
 
+def test_the_first_term_costs_a_degree_of_freedom_if_it_never_varies_within_a_device():
+    rng = np.random.default_rng(4)
+    n = 60
+    columns = {
+        "predicted": np.exp(0.1 * rng.normal(size=n)),
+        "measured": np.ones(n),
+        "device": [f"d{i // 6}" for i in range(n)],
+        "site": ["x" if i < 30 else "y" for i in range(n)],
+        "mode": ["inference", "training"] * 30,
+    }
+    for factors in (["site", "mode"], ["mode", "site"]):
+        absolute, _ = regressions_of(Pairs(columns), factors=factors)
+        assert [t.name[:4] for t in absolute.terms] == factors
+        assert (absolute.clusters, absolute.df) == (10, 10 - 1 - 1)
+
+
 def test_a_level_that_two_devices_have_gets_no_interval():
     pairs = simulated()
     rare = ["special" if d in ("d0", "d1") else "base" for d in pairs.column("device")]

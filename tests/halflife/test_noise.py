@@ -326,6 +326,9 @@ def test_repeats_that_scatter_more_than_their_spread_are_reported():
     )
     quiet = {**extra, "measured_spread": [0.1] * n, "host": ["a"] * n}
     assert noise_floor(History({**data, **quiet})).notes == ()
+    # One pair of repeats is enough.
+    once = {**quiet, "host": ["a"] * (n - 1) + ["b"]}
+    assert noise_floor(History({**data, **once})).notes == (floor.notes[1],)
 
 
 @pytest.mark.parametrize("y", [3e-7, 9e-7, 2e-6, 0.3, 5.0])

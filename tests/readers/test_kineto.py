@@ -983,3 +983,15 @@ def test_a_launch_after_its_kernel_counts_within_a_microsecond(
         assert found.graph is not None
         names = [node["id"] for node in found.graph()["graph"]["nodes"]]
         assert ("launch 0" in names) is counts
+
+
+@pytest.mark.parametrize(("early", "waits"), [(0.0, True), (1.0, True), (1.25, False)])
+def test_a_kernel_waits_for_one_of_its_stream_that_ended_within_a_microsecond(
+    early: float, waits: bool, trace: Callable[..., Output]
+) -> None:
+    found = trace([kernel(ts=5, dur=20), kernel(ts=25 - early, dur=4, name="next")])
+    assert found.graph is not None
+    document = found.graph()
+    edges = {tuple(edge) for edge in document["graph"]["edges"]}
+    assert (("trace/k", "trace/next") in edges) is waits
+    assert total(document) == pytest.approx(24 if waits else 24 - early)

@@ -588,6 +588,10 @@ def test_rows_without_a_value_have_a_status(tmp_path: Path) -> None:
     assert rows["status"].to_list() == [None, "no value", "no value", "no value"]
 
 
+PRINTED_HEADER = " Total Time (ns)  Instances  Name\n ---------------  ---------  ----\n"
+BOX_RULE = "+-----------------+-----------+------+\n"
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -597,6 +601,12 @@ def test_rows_without_a_value_have_a_status(tmp_path: Path) -> None:
         ("Start (ns),Duration (ns),CorrId,Name\n", "a header but no rows"),
         ("Start (ns),Duration (ns),CorrId,Name\n\n1,2,3,k\n", "a header but no rows"),
         ('Start (ns),Duration (ns),CorrId,Name\n1,2,3,"k\n', "line 2: a quote"),
+        ("Processing [a]\nStart (ns),Duration (ns),CorrId,Name\n1,2,3\n", "line 3: 3 fields"),
+        (PRINTED_HEADER, "a header but no rows"),
+        (f"{PRINTED_HEADER}\n  20  2  k\n", "a header but no rows"),
+        (f"{PRINTED_HEADER} long             2          k\n", r"'long' in line 3\."),
+        (f"{PRINTED_HEADER}Processing [b]\n", "a header but no rows"),
+        (f"{BOX_RULE}| Total Time (ns) | Instances | Name |\n{BOX_RULE}{BOX_RULE}", "but no rows"),
     ],
 )
 def test_damaged_tables_are_refused(text: str, message: str, tmp_path: Path) -> None:

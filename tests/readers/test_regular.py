@@ -122,6 +122,23 @@ def test_types_are_those_of_the_whole_column(write: Any, monkeypatch: pytest.Mon
     ]
 
 
+@pytest.mark.parametrize("place", range(3))
+@pytest.mark.parametrize("number", ["02", "+02", "-02"])
+def test_a_leading_zero_in_a_later_part_makes_a_column_text(
+    number: str, place: int, write: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(delimited, "_FIRST", 8)
+    monkeypatch.setattr(delimited, "_PART", 8)
+    rows = [["10", "20", "30"], ["40", "50", "60"], ["70", "80", "90"]]
+    rows[2][place] = number
+    path = write("t.csv", "a,b,c\n" + "\n".join(map(",".join, rows)))
+    found = regular_frame(path, NAMES)
+    assert found is not None
+    assert found.rows() == [
+        tuple(v if at == place else int(v) for at, v in enumerate(row)) for row in rows
+    ]
+
+
 def test_names_that_look_like_patterns(write: Any) -> None:
     found = regular_frame(write("t.csv", "^.*$,0,a\n1,2,x\n3,4,y\n"), NAMES)
     assert found is not None

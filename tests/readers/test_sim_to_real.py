@@ -50,6 +50,14 @@ def test_errors_that_follow_are_said_to(tmp_path: Path) -> None:
     )
 
 
+def test_a_single_error_that_follows_is_said_to(tmp_path: Path) -> None:
+    path = tmp_path / "error_records.csv"
+    header = "simulator,stage_index,metric_name,predicted,actual,mape"
+    path.write_text(f"{header}\na,-1,e2e_mean,1,3,66.67\n", encoding="utf-8")
+    (note,) = sim_to_real.read(path).notes
+    assert note.startswith("The only error printed in the file follows from its predictions")
+
+
 def test_an_error_of_nothing_does_not_follow(tmp_path: Path) -> None:
     path = tmp_path / "error_records.csv"
     header = "simulator,stage_index,metric_name,predicted,actual,mape"
@@ -57,6 +65,16 @@ def test_an_error_of_nothing_does_not_follow(tmp_path: Path) -> None:
     path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
     (note,) = sim_to_real.read(path).notes
     assert note.startswith("1 of 3 errors printed in the file do not follow")
+
+
+@pytest.mark.parametrize("values", [",2,5", "2,,5", "2,2,"])
+def test_an_error_counts_if_all_of_its_numbers_are_there(tmp_path: Path, values: str) -> None:
+    path = tmp_path / "error_records.csv"
+    header = "simulator,stage_index,metric_name,predicted,actual,mape"
+    rows = [f"a,-1,e2e_mean,{values}", "a,-1,e2e_p99,2,2,0", "a,-1,ttft_p99,3,2,50"]
+    path.write_text("\n".join([header, *rows]) + "\n", encoding="utf-8")
+    (note,) = sim_to_real.read(path).notes
+    assert note.startswith("All 2 errors printed in the file follow")
 
 
 @pytest.mark.parametrize("name", ["e2e", "tpot_mean", "ttft_max", ""])

@@ -13,6 +13,7 @@ from errcomp.tables.frames import (
     all_differ,
     check_names,
     column_values,
+    frame_from_columns,
     holds_numbers,
     in_engine,
     is_missing,
@@ -105,6 +106,29 @@ def test_identifiers_of_many_digits_stay_apart() -> None:
     for ids in ([2**80, 2**80 + 1], [Decimal(10**20), Decimal(10**20 + 1)]):
         assert len(Pairs({**TWO, "id": ids}).groups("id")) == 2
     assert Pairs({**TWO, "id": [Decimal("1.10"), None]}).column("id").tolist() == [1.1, None]
+
+
+def test_only_integers_beyond_64_bits_become_texts() -> None:
+    edge = 2**63
+    columns: dict[str, list[object]] = {
+        "whole": [1, edge - 1, 1 - edge],
+        "gap": [None, edge - 1, 1 - edge],
+        "mixed": [1, 2.5, None],
+        "above": [1, 2, edge],
+        "below": [1, 2, -edge],
+        "above beside a gap": [None, 2, edge],
+        "below beside a gap": [None, 2, -edge],
+    }
+    frame = frame_from_columns(columns)
+    assert frame.to_dict(as_series=False) == {
+        "whole": [1, edge - 1, 1 - edge],
+        "gap": [None, edge - 1, 1 - edge],
+        "mixed": [1.0, 2.5, None],
+        "above": ["1", "2", str(edge)],
+        "below": ["1", "2", str(-edge)],
+        "above beside a gap": [None, "2", str(edge)],
+        "below beside a gap": [None, "2", str(-edge)],
+    }
 
 
 @pytest.mark.parametrize(

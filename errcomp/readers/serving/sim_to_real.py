@@ -106,7 +106,8 @@ def _notes(sheet: Sheet) -> list[str]:
     there = np.isfinite(predicted) & np.isfinite(actual) & np.isfinite(stated)
     both, unlike = int(there.sum()), int((there & ~(off <= _ROUNDING)).sum())
     agrees = (
-        f"All {both} errors printed in the file follow from its predictions and measurements."
+        f"{'The only error' if both == 1 else f'All {both} errors'} printed in the file "
+        f"{'follows' if both == 1 else 'follow'} from its predictions and measurements."
         if not unlike
         else f"{unlike} of {both} errors printed in the file do not follow from its predictions "
         "and measurements, which are used."

@@ -279,8 +279,10 @@ def _sheet(source: Source, lines: Sequence[str], first_line: int, header: _Heade
     for row in rows[1:]:
         for i in numbers:
             row[i] = with_point(row[i], comma=comma)
-    joined = [_SEPARATOR.join(row) for row in rows]
-    return sheet_of(source.name, joined, first_line=first_line, separator=_SEPARATOR)
+    head, *joined = (_SEPARATOR.join(row) for row in rows)
+    # An empty line in place of the rule keeps the numbers of lines.
+    lines = [head, "", *joined]
+    return sheet_of(source.name, lines, first_line=first_line, separator=_SEPARATOR)
 
 
 def _unit(source: Source, header: _Header, role: str) -> str:
