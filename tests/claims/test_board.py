@@ -237,6 +237,9 @@ def test_what_a_row_holds_is_what_its_cells_say() -> None:
     assert _texts(sources) == [
         {"": "[1]", "Measured on": "hardware", "Command": command} for command in commands
     ]
+    keys = [[one.header for one in table.columns if one.key] for table in (errors, compared)]
+    assert keys == [["From", "Tool"], ["From", "Tool"]]
+    assert [one.header for one in sources.columns if one.key] == [""]
     lower = next(column for column in compared.columns if column.header == "Lower in")
     assert [lower.cell(row).value for row in compared.rows] == [0.75, None, 0.75]
 

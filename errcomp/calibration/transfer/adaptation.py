@@ -168,7 +168,8 @@ def adapt_model(model: CompositionModel, kernels: Kernels | Any, *, seed: int = 
     unused |= {run: why for run, why in zip(design.run.tolist(), reasons, strict=True) if why}
     fine = np.asarray([not why for why in reasons])
     if not fine.any():
-        causes = "; ".join(f"{why} ({n} runs)" for why, n in Counter(unused.values()).items())
+        counts = Counter(unused.values()).items()
+        causes = "; ".join(f"{why} ({n} run{'s' if n > 1 else ''})" for why, n in counts)
         raise InputError(
             f"{kernels.prefix}no run can be used to adapt the model: {causes}. Give measured runs "
             "that the model has not seen, with a column device."

@@ -78,6 +78,17 @@ def test_many_choices_are_drawn_with_a_seed():
     assert errors_exchangeable(old, groups, 100 + new, groups_new=groups_new).smallest_p == 1e-3
 
 
+def test_errors_are_drawn_with_the_seed_0_unless_another_is_given():
+    x, groups = old_runs(24, 1, features=1)
+    size, old = np.abs(x[:, 0]), groups < 20
+
+    def p(**seed):
+        new = {"groups_new": groups[~old], **seed}
+        return errors_exchangeable(size[old], groups[old], 1.3 * size[~old], **new).p
+
+    assert p() == p(seed=0) != p(seed=1)
+
+
 def test_few_groups_use_the_t_of_groups():
     rng = np.random.default_rng(2)
     scores, groups = rng.random(24), np.repeat(np.arange(8), 3)
@@ -149,6 +160,17 @@ def test_exact_p_of_features_by_brute_force():
     every = [statistic(chosen) >= mine - 1e-9 for chosen in combinations(range(7), 2)]
     assert found.method == "choices of groups"
     assert found.p == pytest.approx(np.mean(every))
+
+
+def test_features_are_compared_with_the_seed_0_unless_another_is_given():
+    x, groups = old_runs(24, 1)
+    old = groups < 20
+
+    def p(**seed):
+        new = {"groups_new": groups[~old], **seed}
+        return features_exchangeable(x[old], groups[old], 1.3 * x[~old], **new).p
+
+    assert p() == p(seed=0) != p(seed=1)
 
 
 def test_two_strange_groups_do_not_hide_each_other():

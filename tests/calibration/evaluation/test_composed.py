@@ -90,6 +90,22 @@ def test_fits_that_are_made_ahead_are_those_of_each_fold(
     assert ahead(runs())[1] is None
 
 
+def test_the_former_name_of_the_number_of_processes_is_taken_with_a_warning(
+    fitted: list[tuple[str, tuple[int, ...]]],
+) -> None:
+    how: dict[str, Any] = {"estimators": (), "splits": [SPLIT], "seed": 3}
+    told = "^evaluate_composition: the parameter cores is now n_jobs$"
+    with pytest.warns(DeprecationWarning, match=told):
+        evaluate_composition(runs(), **how, cores=2)
+    once = fitted.copy()
+    assert once
+    fitted.clear()
+    evaluate_composition(runs(), **how, n_jobs=2)
+    assert fitted == once
+    with pytest.raises(TypeError, match="cores is the old name of n_jobs; give only one"):
+        evaluate_composition(runs(), **how, cores=2, n_jobs=2)
+
+
 def test_folds_with_too_few_runs_are_not_fitted_ahead(
     fitted: list[tuple[str, tuple[int, ...]]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

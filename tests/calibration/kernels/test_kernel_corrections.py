@@ -161,6 +161,37 @@ def test_a_kernel_that_was_measured_is_corrected_by_its_own_error() -> None:
     assert found.factor[1] < 1.3 > found.factor[2]
 
 
+def test_what_recurs_is_counted_against_the_spread_within_a_run() -> None:
+    data = made(each=10)
+    rng = np.random.default_rng(5)
+    for kind, spread in (("BMM", 0.08), ("VEC", 0.15)):
+        for i, error in enumerate(spread * rng.normal(size=6)):
+            for run in range(3):
+                factor = float(np.exp(error + 0.1 * rng.normal()))
+                values = (f"H100/{run}", f"odd {i}", kind, "H100", 1, 3.0, 3.0 * factor)
+                for name, value in zip(data, values, strict=True):
+                    data[name] = [*data[name], value]
+    table = Kernels(data)
+    part = KernelCorrection().fit(table)._parts["ratio"]
+    kind = np.searchsorted(part.kind, table.kernel_class.astype(str))
+    device = np.searchsorted(part.device, table.device.astype(str))
+    size = np.log(table.predicted)
+    mean = part.pooled.predict(kind, device, np.zeros_like(kind), size).mean
+    # The error of the run is ρ² of the variance of the class, τ² is that of the class on a device.
+    _, run_ratio, of_cell, _ = part.pooled.ratios
+    assert abs(run_ratio - of_cell) > 0.1
+    spread = np.sqrt(part.pooled.own + part.pooled.scale * run_ratio)[kind]
+    z = (np.log(table.measured / table.predicted) - mean) / spread
+    odd = {(k, name): [] for k, name in zip(kind, table.kernel, strict=True) if "odd" in name}
+    for k, name, value in zip(kind, table.kernel, z, strict=True):
+        if (k, name) in odd:
+            odd[k, name].append(value)
+    left = sum(((np.array(values) - np.mean(values)) ** 2).sum() for values in odd.values())
+    # 24 repetitions, and the prior of 4 kernels of which half the variance is their own.
+    assert part.repeated == pytest.approx(1 - (left + 2) / (24 + 4))
+    assert 0.1 < part.repeated < 0.9
+
+
 def test_shapes_tell_kernels_apart_and_names_made_of_rows_do_not() -> None:
     shapes = [str(i) for i in range(len(made()["run"]))]
     correction = KernelCorrection().fit(Kernels(made(shape=shapes)))

@@ -13,6 +13,7 @@ from errcomp.calibration import Composition, adapt_model, load_model, save_model
 from errcomp.calibration.fitted import CompositionModel
 from errcomp.calibration.modelfile import Member
 from errcomp.calibration.storing import content_of, model_of
+from errcomp.calibration.transfer.adaptation import Adaptation, LeftOutRun
 from errcomp.calibration.transfer.adapting import Adapted
 from errcomp.calibration.transfer.held_out import HeldOut
 from errcomp.documents import load
@@ -91,6 +92,12 @@ def test_the_result_says_what_changed(model: CompositionModel, new: Kernels) -> 
     assert (again.rows, again.estimator, again.model) == (found.rows, "physics", None)
 
 
+@pytest.mark.parametrize(("names", "told"), [("a", "run a left out"), ("ab", "runs a, b left out")])
+def test_runs_that_were_left_out_are_named(names: str, told: str) -> None:
+    left_out = tuple(LeftOutRun(name, "not measured end to end") for name in names)
+    assert Adaptation(rows=(), estimator="sum", left_out=left_out).dropped == told
+
+
 def test_a_device_of_the_fit_is_adapted_too(model: CompositionModel, runs_of: Any) -> None:
     """After an update the runs of a known device take longer."""
     later = slow(runs_of(("V100",), seed=7), 1.2)
@@ -136,7 +143,7 @@ def test_runs_that_tell_nothing_are_left_out(
 ) -> None:
     """A run of the fit, one without an end-to-end time, one that was used already."""
     fit = some(runs_of(KNOWN), "A100/bert/1")
-    with pytest.raises(InputError, match="the model was fitted to this run"):
+    with pytest.raises(InputError, match=r"the model was fitted to this run \(1 run\)\. "):
         model.adapt(fit)
     lacking = some(new, *NAMES)
     lacking.run_measured = np.where(lacking.run == NAMES[0], np.nan, lacking.run_measured)
@@ -145,7 +152,7 @@ def test_runs_that_tell_nothing_are_left_out(
     with pytest.warns(LeftOutWarning, match="already adapted"):
         twice = once.adapt(some(new, *NAMES))
     assert len(twice.adapted["H100"]) == 3
-    with pytest.raises(InputError, match="already adapted"):
+    with pytest.raises(InputError, match=r"already adapted .*\(3 runs\)\. "):
         twice.adapt(some(new, *NAMES))
 
 

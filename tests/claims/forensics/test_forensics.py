@@ -52,6 +52,13 @@ def only(*rows: tuple[Any, ...], names: str = "quantity value n") -> Finding:
         ([("rms", "5%", 100), ("max", "90%", 100)], "The rms is at least 8.95 %, not 5%."),
         ([("mean", "5%"), ("median", "13.0%")], "50 % are at least 12.95 % (median 13.0%)"),
         ([("mean", "120%", 9), ("bias", "-90%", 9)], "(mean − bias) / 2 = 104.5 %"),
+        # (1.201225 + 0.9005) / 2 = 1.0508625
+        ([("mean", "120.123%", 9), ("bias", "-90.1%", 9)], "/ 2 = 105.1 %; a prediction that is"),
+        # √(0.095² − 0.045²) = 0.083666…; √(10 / 9) times √(0.105² − 0.035²) is 0.104350…, and
+        # times 0.105 it is 0.110680…
+        ([("sd", "1%", 10), ("rms", "10%", 10), ("mean", "4%", 10)],
+         "times as much: between 8.367 % and 10.43 % for absolute errors and between 8.367 % and "
+         "11.07 % for signed ones, not 1%."),
     ],
 )  # fmt: skip
 def test_figures_that_exclude_each_other(rows: list[tuple[Any, ...]], proof: str) -> None:

@@ -232,6 +232,18 @@ def test_an_invented_figure_is_not_reproduced(no_search, table, row, column, pri
     assert cell.recomputed is not None
 
 
+@pytest.mark.parametrize(
+    ("printed", "counted", "rule"), [(19, 7, "S / 36"), (31, 11, "(S + P) / 36")]
+)
+def test_other_ways_to_count_partial_support_are_tried(no_search, printed, counted, rule):
+    """ASTRA-sim supports 7 scenarios in full and 4 in part: 25 % if these count half."""
+    name, row = "table9_totals", "coverage, % weighted"
+    given = {"printed": str(printed), "value": float(printed)}
+    tables = _with(datasets.tables("survey"), name, row, "astrasim", **given)
+    cell = replicate_survey(printed=tables).cell(name, row, "astrasim")
+    assert (cell.status, cell.rule, cell.recomputed) == (A, rule, counted / 36)
+
+
 def test_an_invented_range_is_not_reproduced(no_search):
     name, row = "error_by_level", "kernel, NeuSight"
     tables = _with(datasets.tables("survey"), name, row, "low", printed="4", value=4.0)

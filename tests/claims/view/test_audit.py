@@ -199,6 +199,24 @@ def test_pairs_of_an_engine_say_what_was_not_checked() -> None:
 
 
 @pytest.mark.extras
+def test_the_figure_of_groups_has_a_row_for_each_device() -> None:
+    pytest.importorskip("matplotlib")
+    pairs = ec.Pairs(
+        {
+            "predicted": [102.0, 103.0, 104.0, 120.0, 130.0, 140.0],
+            "measured": [100.0] * 6,
+            "device": ["A", "A", "A", "B", "B", "B"],
+            "model": ["x", "y", "z"] * 2,
+        }
+    )
+    figures = {one.name: one for one in audit_view(ec.audit(pairs, resamples=99), pairs).figures}
+    groups = figures["groups"]
+    assert groups.caption == "The errors of each device: each point is one pair."
+    rows = [label.get_text() for label in groups.draw().get_yticklabels()]
+    assert rows == ["B  n=3", "A  n=3"]
+
+
+@pytest.mark.extras
 def test_repeated_measurements_are_a_figure_of_their_own() -> None:
     pytest.importorskip("matplotlib")
     error = [0.1, 0.2, 0.05, 0.3, 0.15, 0.25]
