@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import json
 import os
@@ -23,6 +24,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from errcomp.cli import main
+from errcomp.documents import load
 from errcomp.errors import InputError, NotDefinedError
 
 # The same examples every time; `make simulations` tries more (--hypothesis-profile=thorough).
@@ -265,6 +267,42 @@ def _shape(part: Any) -> list[Any]:
         places = [np.zeros((0, 2)), *(path.vertices for path in part.get_paths())]
         return [np.concatenate(places), np.asarray(part.get_offsets()), part.get_facecolor()]
     return []
+
+
+@pytest.fixture
+def changed() -> Callable[[Mapping[str, Any], str, Any], dict[str, Any]]:
+    """Copy a document and set the value at a path such as ``rows.0.n``.
+
+    A function makes it of the old value; ``...`` drops it.
+    """
+
+    def change(document: Mapping[str, Any], path: str, value: Any) -> dict[str, Any]:
+        copied = copy.deepcopy(dict(document))
+        here: Any = copied
+        *first, last = (int(part) if part.isdigit() else part for part in path.split("."))
+        for part in first:
+            here = here[part]
+        if value is ...:
+            del here[last]
+        else:
+            here[last] = value(here[last]) if callable(value) else value
+        return copied
+
+    return change
+
+
+@pytest.fixture
+def refusal() -> Callable[[Mapping[str, Any]], str]:
+    """Load a document that must be refused; return why, after its schema, without the remedy."""
+
+    def load_it(document: Mapping[str, Any]) -> str:
+        with pytest.raises(InputError) as raised:
+            load(document)
+        schema, _, rest = str(raised.value).partition(": ")
+        assert schema == document["schema"]
+        return rest.partition(". Write the document again")[0]
+
+    return load_it
 
 
 @pytest.fixture

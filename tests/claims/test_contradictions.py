@@ -13,7 +13,6 @@ from errcomp.claims.auditing import AUDIT_FIGURES
 from errcomp.claims.registry import user_claim
 from errcomp.claims.replicate.judging import STATUSES, Candidate, PrintedCell, Replication, judge
 from errcomp.documents import json_schema, load
-from errcomp.errors import InputError
 
 
 def pairs() -> dict[str, Any]:
@@ -28,41 +27,19 @@ def pairs() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def audited() -> str:
+def audited() -> Any:
     claim = user_claim("4%", aggregation="mean")
-    return ec.audit(pairs(), by=["mode"], claims=[claim], unit="ms").to_json()
+    return json.loads(ec.audit(pairs(), by=["mode"], claims=[claim], unit="ms").to_json())
 
 
 @pytest.fixture(scope="module")
-def searched() -> str:
+def searched() -> Any:
     data = {**pairs(), "predicted": [101.0, 103.0] * 5 + [110.0, 130.0] * 5}
-    return ec.search_claim(ec.Pairs(data), {"": "2%"}).to_json()
+    return json.loads(ec.search_claim(ec.Pairs(data), {"": "2%"}).to_json())
 
 
-def changed(text: str, path: str, value: Any) -> dict[str, Any]:
-    """Set the value at a path such as ``rows.0.n``, or drop it where the value is `...`."""
-    document: dict[str, Any] = json.loads(text)
-    here: Any = document
-    *first, last = (int(part) if part.isdigit() else part for part in path.split("."))
-    for part in first:
-        here = here[part]
-    if value is ...:
-        del here[last]
-    else:
-        here[last] = value
-    return document
-
-
-def refusal(document: dict[str, Any]) -> str:
-    with pytest.raises(InputError) as raised:
-        load(document)
-    schema, _, rest = str(raised.value).partition(": ")
-    assert schema == document["schema"]
-    return rest.partition(". Write the document again")[0]
-
-
-def test_an_audit_comes_back_with_its_estimates(audited: str) -> None:
-    found = load(json.loads(audited))
+def test_an_audit_comes_back_with_its_estimates(audited: Any) -> None:
+    found = load(audited)
     assert [(row.tool, row.key, row.n) for row in found.rows] == [
         ("", {"mode": "inference"}, 10),
         ("", {"mode": "training"}, 10),
@@ -112,12 +89,12 @@ AUDITS = [
 
 @pytest.mark.parametrize(("path", "value", "wanted"), AUDITS, ids=[path for path, *_ in AUDITS])
 def test_an_audit_that_contradicts_itself_is_refused(
-    audited: str, path: str, value: Any, wanted: str
+    audited: Any, path: str, value: Any, wanted: str, changed: Any, refusal: Any
 ) -> None:
     assert refusal(changed(audited, path, value)).startswith(wanted)
 
 
-def test_only_caveats_about_rows_belong_to_a_row(audited: str) -> None:
+def test_only_caveats_about_rows_belong_to_a_row(audited: Any, changed: Any, refusal: Any) -> None:
     caveat = {"code": "coverage-differs", "message": "", "evidence": {}}
     said = refusal(changed(audited, "rows.0.caveats", [caveat]))
     wanted, _, given = said.partition(", got ")
@@ -129,14 +106,16 @@ def test_only_caveats_about_rows_belong_to_a_row(audited: str) -> None:
     load(changed(audited, "rows.0.caveats", [{**caveat, "code": "units"}]))
 
 
-def test_a_claim_about_all_pairs_is_there(audited: str) -> None:
+def test_a_claim_about_all_pairs_is_there(audited: Any, changed: Any, refusal: Any) -> None:
     left = dict.fromkeys(("claim", "recomputed", "ratio", "verdict_jointly"))
-    verdict = {**json.loads(audited)["claims"][0], **left, "verdict": "no claim"}
+    verdict = {**audited["claims"][0], **left, "verdict": "no claim"}
     said = refusal(changed(audited, "claims.0", verdict))
     assert said == "claims[0].claim must be the claim that was checked, got null"
 
 
-def test_a_signed_error_may_be_negative_and_a_share_may_be_whole(audited: str) -> None:
+def test_a_signed_error_may_be_negative_and_a_share_may_be_whole(
+    audited: Any, changed: Any
+) -> None:
     made = changed(audited, "rows.0.within_10", 1.0)
     for name in ("bias", "total_error"):
         made["rows"][0] |= {name: -0.01, f"{name}_low": -0.02}
@@ -146,9 +125,8 @@ def test_a_signed_error_may_be_negative_and_a_share_may_be_whole(audited: str) -
     assert load(made).rows[0].figures["within_10"].value == 0.0
 
 
-def test_a_figure_without_an_interval_has_no_level(audited: str) -> None:
-    made = json.loads(audited)
-    made["rows"][0] |= {"bias_low": None, "bias_high": None}
+def test_a_figure_without_an_interval_has_no_level(audited: Any, changed: Any) -> None:
+    made = changed(changed(audited, "rows.0.bias_low", None), "rows.0.bias_high", None)
     found = load(made).rows[0].figures
     assert (found["bias"].level, found["bias"].seed) == (None, None)
     assert (found["wape"].level, found["wape"].seed) == (0.95, 0)
@@ -199,26 +177,26 @@ SEARCHES = [
 
 @pytest.mark.parametrize(("path", "value", "wanted"), SEARCHES)
 def test_a_search_that_contradicts_itself_is_refused(
-    searched: str, path: str, value: Any, wanted: str
+    searched: Any, path: str, value: Any, wanted: str, changed: Any, refusal: Any
 ) -> None:
     assert refusal(changed(searched, path, value)).startswith(wanted)
 
 
-def test_a_search_comes_back_with_the_figures_as_printed(searched: str) -> None:
-    figure = load(json.loads(searched)).figures[""]
+def test_a_search_comes_back_with_the_figures_as_printed(searched: Any) -> None:
+    figure = load(searched).figures[""]
     assert (figure.text, figure.value, figure.low, figure.high) == ("2%", 0.02, 0.015, 0.025)
-    assert load(json.loads(searched)).to_json() == searched
+    assert json.loads(load(searched).to_json()) == searched
 
 
-def test_a_replication_counts_every_status() -> None:
+def test_a_replication_counts_every_status(changed: Any, refusal: Any) -> None:
     first = PrintedCell("t", "Table 0", "second", "row", "column", "2%", 0.02, "fraction")
     cell = judge(first, [Candidate("mean", 0.02, stated=True)])
     counted = {"t": dict.fromkeys(STATUSES, 0) | {"reproduced": 3}}
-    text = Replication((cell,), {"all": counted["t"], **counted}).to_json()
-    assert load(json.loads(text)).counts() == {"all": counted["t"], **counted}
-    assert refusal(changed(text, "counts", counted)) == "counts has no key 'all'"
-    assert refusal(changed(text, "counts.t.no data", ...)) == "counts.t has no key 'no data'"
-    said = refusal(changed(text, "counts.t.reproduced", -1))
+    made = json.loads(Replication((cell,), {"all": counted["t"], **counted}).to_json())
+    assert load(made).counts() == {"all": counted["t"], **counted}
+    assert refusal(changed(made, "counts", counted)) == "counts has no key 'all'"
+    assert refusal(changed(made, "counts.t.no data", ...)) == "counts.t has no key 'no data'"
+    said = refusal(changed(made, "counts.t.reproduced", -1))
     assert said == "counts.t.reproduced must be a whole number, not negative, got -1"
 
 

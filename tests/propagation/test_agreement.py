@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from errcomp.documents import json_schema, load
-from errcomp.errors import InputError
 from errcomp.propagation import ClassError, ErrorModel
 from errcomp.propagation.errors.components import Components, Interval
 from errcomp.propagation.outcome import Propagation
@@ -86,24 +84,6 @@ def validation() -> dict[str, Any]:
     return {**document, "pit": pit}
 
 
-def change(document: dict[str, Any], path: str, value: Any) -> dict[str, Any]:
-    """Set the value at a path such as ``rows.0.mean``; a function makes it of the old one."""
-    here: Any = document
-    *first, last = (int(part) if part.isdigit() else part for part in path.split("."))
-    for part in first:
-        here = here[part]
-    here[last] = value(here[last]) if callable(value) else value
-    return document
-
-
-def refusal(document: Mapping[str, Any]) -> str:
-    with pytest.raises(InputError) as raised:
-        load(document)
-    schema, _, rest = str(raised.value).partition(": ")
-    assert schema == document["schema"]
-    return rest.partition(". Write the document again")[0]
-
-
 def test_what_agrees_is_read_as_it_is() -> None:
     for made in (propagation(), validation()):
         assert load(made).to_dict() == made
@@ -174,53 +154,55 @@ SINGLE = [
 
 
 @pytest.mark.parametrize(("path", "value", "wanted"), SINGLE)
-def test_a_value_that_contradicts_others_is_named(path: str, value: Any, wanted: str) -> None:
-    said = refusal(change(propagation(), path, value))
+def test_a_value_that_contradicts_others_is_named(
+    path: str, value: Any, wanted: str, changed: Any, refusal: Any
+) -> None:
+    said = refusal(changed(propagation(), path, value))
     assert said.removesuffix(": part of the document was changed") == wanted
 
 
-def test_rows_are_complete_and_have_the_same_levels() -> None:
+def test_rows_are_complete_and_have_the_same_levels(changed: Any, refusal: Any) -> None:
     made = propagation()
     del made["rows"][3]
     assert refusal(made).startswith("rows must be one row for each run and assumption, got ")
-    made = change(propagation(), "rows.1.bands.0.level", 0.95)
+    made = changed(propagation(), "rows.1.bands.0.level", 0.95)
     assert refusal(made).startswith("rows must be rows with bands of the same levels, got ")
-    made = change(propagation(), "rows.1.assumption", "independent")
+    made = changed(propagation(), "rows.1.assumption", "independent")
     assert refusal(made).startswith("no outcome of run 'a' under 'comonotonic'. Runs: a, b; ")
 
 
-def test_other_levels_of_correlation_are_refused() -> None:
-    made = change(propagation(), "errors.components.levels.0.level", "device")
+def test_other_levels_of_correlation_are_refused(changed: Any, refusal: Any) -> None:
+    made = changed(propagation(), "errors.components.levels.0.level", "device")
     wanted = "errors.components.levels must be the levels run, class, kernel, row, got "
     assert refusal(made).startswith(wanted)
 
 
-def test_rounding_is_no_contradiction() -> None:
+def test_rounding_is_no_contradiction(changed: Any, refusal: Any) -> None:
     made = propagation()
-    change(made, "rows.0.bias", 0.1 + 5e-7)
-    change(made, "rows.0.bands.0.low", 9.008)
-    change(made, "rows.0.bands.0.high", 11.989)
-    change(made, "rows.0.by_class.0.share_of_time", 0.75 + 2e-6)
-    change(made, "rows.0.by_class.1.total", 0.2 + 1e-6)
+    made = changed(made, "rows.0.bias", 0.1 + 5e-7)
+    made = changed(made, "rows.0.bands.0.low", 9.008)
+    made = changed(made, "rows.0.bands.0.high", 11.989)
+    made = changed(made, "rows.0.by_class.0.share_of_time", 0.75 + 2e-6)
+    made = changed(made, "rows.0.by_class.1.total", 0.2 + 1e-6)
     load(made)
-    assert refusal(change(propagation(), "rows.0.bias", 0.1 + 3e-6)).startswith("rows[0].bias is")
+    assert refusal(changed(propagation(), "rows.0.bias", 0.1 + 3e-6)).startswith("rows[0].bias is")
     for path, value in (("low", 9.01), ("high", 11.987)):
-        made = change(propagation(), f"rows.0.bands.0.{path}", value)
+        made = changed(propagation(), f"rows.0.bands.0.{path}", value)
         assert refusal(made).startswith(f"rows[0].bands[0].{path} is")
-    more = change(propagation(), "rows.0.by_class.0.share_of_time", 0.75 + 5e-6)
+    more = changed(propagation(), "rows.0.by_class.0.share_of_time", 0.75 + 5e-6)
     assert refusal(more).startswith("rows[0].by_class: the values of share_of_time sum to 1.00001,")
-    more = change(propagation(), "rows.0.by_class.1.total", 0.2 + 2e-6)
+    more = changed(propagation(), "rows.0.by_class.1.total", 0.2 + 2e-6)
     assert refusal(more).startswith("rows[0].by_class[1].total is 0.200002,")
 
 
-def test_a_saturated_queue_and_bounds_may_lack_values() -> None:
+def test_a_saturated_queue_and_bounds_may_lack_values(changed: Any) -> None:
     made = propagation()
-    change(made, "rows.0.saturated", 0.1)
-    change(made, "rows.0.bands.0.high", None)
+    made = changed(made, "rows.0.saturated", 0.1)
+    made = changed(made, "rows.0.bands.0.high", None)
     assert load(made).outcomes[0].band(0.9).high == float("inf")
     made = propagation()
     for name in ("by_class", "by_kernel", "mean", "sd", "median", "bias", "relative_sd", "growth"):
-        change(made, f"rows.1.{name}", None)
+        made = changed(made, f"rows.1.{name}", None)
     assert load(made).outcomes[1].median == float("inf")
     for row in made["rows"][1::2]:
         row["assumption"] = "unknown"
@@ -244,16 +226,20 @@ VALIDATIONS = [
 
 
 @pytest.mark.parametrize(("path", "value", "wanted"), VALIDATIONS)
-def test_coverages_that_no_runs_give_are_named(path: str, value: Any, wanted: str) -> None:
-    said = refusal(change(validation(), path, value))
+def test_coverages_that_no_runs_give_are_named(
+    path: str, value: Any, wanted: str, changed: Any, refusal: Any
+) -> None:
+    said = refusal(changed(validation(), path, value))
     assert said.removesuffix(": part of the document was changed") == wanted
 
 
-def test_a_validation_has_the_same_levels_and_one_place_for_each_run() -> None:
+def test_a_validation_has_the_same_levels_and_one_place_for_each_run(
+    changed: Any, refusal: Any
+) -> None:
     made = validation()
     del made["rows"][3]
     assert refusal(made).startswith("rows must be rows of every assumption at the same levels, got")
-    made = change(validation(), "pit.independent", [0.1, 0.2, 0.5])
+    made = changed(validation(), "pit.independent", [0.1, 0.2, 0.5])
     assert refusal(made).startswith("pit.independent must be one number for each of the 4 runs, go")
 
 

@@ -283,11 +283,14 @@ def test_what_a_process_does(
     with monkeypatch.context() as patch:
         patch.setattr(_processes, "look", look)
         patch.setattr(_processes, "_confine", confined.append)
-        patch.setattr(signal, "signal", lambda *both: signals.append(both))
-        patch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(lines)))
-        patch.setattr(os, "dup", lambda number: ("copy of", number))
-        patch.setattr(os, "dup2", lambda *both: copied.append(both))
-        patch.setattr(os, "fdopen", lambda *both: {(("copy of", 1), "wb"): answers}[both])
+        # Of this module alone: what else runs in the process keeps the system.
+        dup = {"dup": lambda number: ("copy of", number), "dup2": lambda *both: copied.append(both)}
+        opened = {"fdopen": lambda *both: {(("copy of", 1), "wb"): answers}[both]}
+        patch.setattr(_processes, "os", SimpleNamespace(**vars(os) | dup | opened))
+        quiet = {"signal": lambda *both: signals.append(both)}
+        patch.setattr(_processes, "signal", SimpleNamespace(**vars(signal) | quiet))
+        stdin = SimpleNamespace(buffer=io.BytesIO(lines))
+        patch.setattr(_processes, "sys", SimpleNamespace(**vars(sys) | {"stdin": stdin}))
         _processes.main()
     assert signals == [(signal.SIGINT, signal.SIG_IGN)]
     assert copied == [(2, 1)]
