@@ -229,10 +229,13 @@ class _Baseline(Parameters, Predicting, ABC):
         self._check(x)
         targets = as_targets(y, len(x))
         devices, models = as_names(device, len(x), "device"), as_names(model, len(x), "model")
-        spreads = {}
-        for name, out in left_out(devices, models, seed=0).items():
-            residuals = targets - out.predict(self._predictor(x, targets, devices))
-            spreads[name] = fit_spread(residuals, out.group)
+        held = left_out(devices, models, seed=0)
+        # With one device both are the same rows, which are fitted once.
+        of = {
+            out: targets - out.predict(self._predictor(x, targets, devices))
+            for out in dict.fromkeys(held.values())
+        }
+        spreads = {name: fit_spread(of[out], out.group) for name, out in held.items()}
         line, effects = self._fitted(x, targets, devices)
         # Devices of the fit without an own effect also get the band of known devices.
         effects = dict.fromkeys(sorted(set(devices.tolist()) - {""}), 0.0) | effects

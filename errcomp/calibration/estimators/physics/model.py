@@ -81,13 +81,13 @@ class Terms(NamedTuple):
 
     Attributes
     ----------
-    remainder : ndarray, shape (n,)
+    remainder : ndarray, shape (..., n)
         ln of what remains of the kernels where launches hide.
-    both : ndarray, shape (n,)
+    both : ndarray, shape (..., n)
         ln of the longer of kernels and host.
-    by_launch, by_host : ndarray, shape (n, l) and (n, h)
+    by_launch, by_host : ndarray, shape (..., n, l) and (..., n, h)
         Derivatives of `both` with respect to κ and η.
-    by_factor : ndarray, shape (n,)
+    by_factor : ndarray, shape (..., n)
         Derivative with respect to the device's factor g.
     """
 
@@ -99,17 +99,17 @@ class Terms(NamedTuple):
 
 
 def terms_of(costs: Floats, hosts: Floats, launch: Floats, factor: Floats, host: Floats) -> Terms:
-    """Return the terms of runs for one set of parameters.
+    """Return the terms of runs for one set of parameters, or for several at once.
 
     Parameters
     ----------
     costs : ndarray, shape (n, l)
     hosts : ndarray, shape (n, h)
-    launch : ndarray, shape (l,)
+    launch : ndarray, shape (..., l)
         κ.
-    factor : ndarray, shape (n,)
+    factor : ndarray, shape (..., n)
         g of the device of each run.
-    host : ndarray, shape (h,)
+    host : ndarray, shape (..., h)
         η, logs of µs.
 
     Examples
@@ -128,7 +128,7 @@ def terms_of(costs: Floats, hosts: Floats, launch: Floats, factor: Floats, host:
     [0.71]
     """
     scale = np.exp(factor)
-    hidden = scale * (costs @ launch)
+    hidden = scale * (launch @ costs.T)
     remainder = log_remainder(hidden)
     # Derivative of the soft maximum: its logistic weight over its value.
     left = np.maximum(SHARPNESS * (1 - hidden), -_LARGEST)
@@ -136,17 +136,19 @@ def terms_of(costs: Floats, hosts: Floats, launch: Floats, factor: Floats, host:
     slope = np.where(left <= -30.0, -SHARPNESS, -SHARPNESS / (1 + np.exp(-left)) / soft)
     if hosts.shape[1]:
         per = np.exp(host)
-        time = hosts @ per
+        time = per @ hosts.T
         waits = np.log(np.maximum(time, np.exp(-_LARGEST)))
         both = np.logaddexp(_SHARP * remainder, _SHARP * waits) / _SHARP
         kernels = np.exp(_SHARP * (remainder - both))
-        by_host = ((1 - kernels) / np.maximum(time, np.exp(-_LARGEST)))[:, None] * hosts * per
+        by_host = ((1 - kernels) / np.maximum(time, np.exp(-_LARGEST)))[..., None] * hosts
+        by_host *= per[..., None, :]
     else:
-        both, kernels, by_host = remainder, np.ones(len(costs)), np.zeros((len(costs), 0))
+        both, kernels = remainder, np.ones_like(remainder)
+        by_host = np.zeros((*remainder.shape, 0))
     return Terms(
         remainder,
         both,
-        (kernels * slope * scale)[:, None] * costs,
+        (kernels * slope * scale)[..., None] * costs,
         by_host,
         kernels * slope * hidden,
     )

@@ -11,7 +11,7 @@ models, and the predictions are averaged with weights that fall with that error.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -29,13 +29,14 @@ from errcomp.calibration.design import (
     position,
 )
 from errcomp.calibration.estimators.physics.model import (
-    PARAMETERS,
     Columns,
     PhysicsModel,
+    Terms,
     terms_of,
 )
 from errcomp.calibration.estimators.shared.spread import (
     Integers,
+    LeftOut,
     Spread,
     Spreads,
     fit_spread,
@@ -158,20 +159,18 @@ class PhysicsResidual(Parameters, Predicting):
         on = np.array([known.index(d) if d else -1 for d in devices.tolist()], dtype=np.int64)
         runs = _Runs(*columns.split(x), targets, on, len(known))
         held = left_out(devices, models, seed=0)
-        errors = {
-            name: np.stack([targets - out.predict(_held_out(runs, one)) for one in _CHOICES])
-            for name, out in held.items()
-        }
+        # With one device both are the same rows, which are fitted once.
+        of = {out: targets - runs.held_out(out) for out in dict.fromkeys(held.values())}
+        errors = {name: of[out] for name, out in held.items()}
         weights = _weights(sum(np.abs(found).mean(axis=1) for found in errors.values()), len(x))
         spreads: dict[str, Spread] = {
             name: fit_spread(weights @ errors[name], out.group) for name, out in held.items()
         }
-        fits = [runs.solve(one, _STEPS) for one in _CHOICES]
         self.portable_ = PhysicsModel(
             columns,
             known,
             weights,
-            {name: np.stack([fit[name] for fit in fits]) for name in PARAMETERS},
+            runs.solve(_STEPS),
             Spreads(dict.fromkeys(known, 0.0), **spreads),
         )
         self.n_features_in_ = x.shape[1]
@@ -221,13 +220,16 @@ class _Runs:
             self.devices,
         )
 
-    def solve(self, choice: tuple[float, float], steps: int) -> dict[str, Floats]:
-        """Return the parameters for these standard deviations of intercept and shifts."""
-        priors = {
-            **_PRIORS,
-            "intercept": (0.0, choice[0]),
-            "device_shift": (0.0, choice[1]),
-        }
+    def held_out(self, out: LeftOut) -> Floats:
+        """Return what each choice predicts for held-out runs, shape (choices, n)."""
+        predicted = np.empty((len(_CHOICES), len(self.y)))
+        for rows, held in out:
+            # A device without runs keeps its prior: it has no shift.
+            predicted[:, held] = self.take(held)._predict(self.take(rows).solve(_SHORT))
+        return predicted
+
+    def solve(self, steps: int) -> dict[str, Floats]:
+        """Return the parameters for each choice, which is the first axis of each array."""
         sizes = {
             "intercept": 1, "offset": 1, "launch": self.costs.shape[1],
             "device_shift": self.devices, "device_launch": self.devices,
@@ -235,70 +237,82 @@ class _Runs:
         }  # fmt: skip
         ends = np.cumsum([0, *sizes.values()])
         at = {name: slice(ends[i], ends[i + 1]) for i, name in enumerate(sizes)}
-        middle, sd = (
-            np.concatenate([np.full(n, priors[name][which]) for name, n in sizes.items()])
-            for which in (0, 1)
-        )
-        theta, scale = middle.copy(), self._first_scale()
+        middle, sd = _priors(sizes)
+        theta, scale = middle.copy(), np.full(len(_CHOICES), self._first_scale())
+        moving = np.arange(len(_CHOICES))
         for _ in range(steps):
-            residual, slopes = self._linear(theta, at)
-            weight = (_DEGREES + 1) / (_DEGREES + (residual / scale) ** 2) / scale**2
-            precision = slopes.T @ (weight[:, None] * slopes) + np.diag(sd**-2)
-            gradient = slopes.T @ (weight * residual) - (theta - middle) / sd**2
-            step = np.linalg.solve(precision, gradient)
-            size = float(np.abs(step / sd).max())
+            here, width = theta[moving], sd[moving]
+            step, scale[moving] = self._step(here, at, middle[0], width, scale[moving])
+            size = np.abs(step / width).max(axis=1)
             # At most one prior standard deviation at a time: the model is only locally a line.
-            theta = theta + step / max(1.0, size)
-            used = np.einsum("ij,ij->", slopes, np.linalg.solve(precision, slopes.T).T
-                             * weight[:, None])  # fmt: skip
-            left = max(len(self.y) - used, len(self.y) / 3)
-            scale = max(float(np.sqrt(weight @ residual**2 * scale**2 / left)), _SMALLEST)
-            if size < 1e-5:
+            theta[moving] = here + step / np.maximum(1.0, size)[:, None]
+            moving = moving[size >= 1e-5]
+            if not len(moving):
                 break
-        found = {name: theta[part] for name, part in at.items()}
-        return {**found, "intercept": found["intercept"][0], "offset": found["offset"][0]}
+        found = {name: theta[:, part] for name, part in at.items()}
+        return {**found, "intercept": found["intercept"][:, 0], "offset": found["offset"][:, 0]}
+
+    def _step(
+        self, theta: Floats, at: dict[str, slice], middle: Floats, sd: Floats, scale: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return the step of each choice from here, and its new scale."""
+        residual, slopes = self._linear(theta, at)
+        weight = (_DEGREES + 1) / (_DEGREES + (residual / scale[:, None]) ** 2)
+        weighted = (weight / scale[:, None] ** 2)[:, :, None] * slopes
+        prior = sd**-2
+        weighted = weighted.transpose(0, 2, 1)
+        precision = weighted @ slopes + prior[:, :, None] * np.eye(sd.shape[1])
+        gradient = (weighted @ residual[:, :, None])[:, :, 0] - (theta - middle) * prior
+        inverse = np.linalg.inv(precision)
+        # As many parameters as the runs decide about, not the prior.
+        used = sd.shape[1] - (np.diagonal(inverse, axis1=1, axis2=2) * prior).sum(axis=1)
+        left = np.maximum(len(self.y) - used, len(self.y) / 3)
+        wide = np.sqrt((weight * residual**2).sum(axis=1) / left)
+        return (inverse @ gradient[:, :, None])[:, :, 0], np.maximum(wide, _SMALLEST)
 
     def _first_scale(self) -> float:
         spread = np.median(np.abs(self.y - np.median(self.y))) / 0.6745
         return max(float(spread), 0.01)
 
     def _linear(self, theta: Floats, at: dict[str, slice]) -> tuple[Floats, Floats]:
-        """Return the residuals and the derivatives of the location."""
-        one = {name: theta[part] for name, part in at.items()}
+        """Return residuals, shape (choices, n), and derivatives of the location by parameter."""
+        one = {name: theta[:, part] for name, part in at.items()}
         shift, terms = self._terms(one)
         location = one["intercept"] + shift + one["offset"] * self.offset + terms.both
         mine = np.equal.outer(self.on, np.arange(self.devices)).astype(np.float64)
-        parts = {
-            "intercept": np.ones((len(self.y), 1)),
-            "offset": self.offset[:, None],
-            "launch": terms.by_launch,
-            "device_shift": mine,
-            "device_launch": terms.by_factor[:, None] * mine,
-            "host": terms.by_host,
-        }
-        return self.y - location, np.hstack([parts[name] for name in at])
+        slopes = np.empty((len(theta), len(self.y), theta.shape[1]))
+        slopes[:, :, at["intercept"]] = 1.0
+        slopes[:, :, at["offset"]] = self.offset[:, None]
+        slopes[:, :, at["launch"]] = terms.by_launch
+        slopes[:, :, at["device_shift"]] = mine
+        slopes[:, :, at["device_launch"]] = terms.by_factor[:, :, None] * mine
+        slopes[:, :, at["host"]] = terms.by_host
+        return self.y - location, slopes
 
-    def _terms(self, one: dict[str, Any]) -> tuple[Floats, Any]:
-        known = self.on >= 0
+    def _terms(self, found: dict[str, Floats]) -> tuple[Floats, Terms]:
+        # A run on no known device has neither.
         shift, factor = (
-            np.where(known, np.append(one[name], 0.0)[self.on], 0.0)
+            np.pad(found[name], ((0, 0), (0, 1)))[:, self.on]
             for name in ("device_shift", "device_launch")
         )
-        return shift, terms_of(self.costs, self.hosts, one["launch"], factor, one["host"])
+        return shift, terms_of(self.costs, self.hosts, found["launch"], factor, found["host"])
 
-    def predict(self, found: dict[str, Any]) -> Floats:
+    def _predict(self, found: dict[str, Floats]) -> Floats:
         """Return the location of these runs for parameters that others gave."""
         shift, terms = self._terms(found)
-        location: Floats = found["intercept"] + shift + found["offset"] * self.offset + terms.both
+        intercept, offset = found["intercept"][:, None], found["offset"][:, None]
+        location: Floats = intercept + shift + offset * self.offset + terms.both
         return location
 
 
-def _held_out(
-    runs: _Runs, choice: tuple[float, float]
-) -> Callable[[Integers], Callable[[Integers], Floats]]:
-    def fit(rows: Integers) -> Callable[[Integers], Floats]:
-        # A device without runs keeps its prior: it has no shift.
-        found = runs.take(rows).solve(choice, _SHORT)
-        return lambda out: runs.take(out).predict(found)
-
-    return fit
+def _priors(sizes: dict[str, int]) -> tuple[Floats, Floats]:
+    """Return means and standard deviations of the parameters, shape (choices, parameters)."""
+    each = [
+        {**_PRIORS, "intercept": (0.0, level), "device_shift": (0.0, shift)}
+        for level, shift in _CHOICES
+    ]
+    middle, sd = (
+        np.array([np.repeat([one[name][i] for name in sizes], [*sizes.values()]) for one in each])
+        for i in (0, 1)
+    )
+    return middle, sd

@@ -114,7 +114,7 @@ def fit_spread(residuals: Floats, group: Integers) -> Spread:
     (0.046, 18)
     """
     floor = max(_SMALLEST_SCALE, 1e-3 * float(np.sqrt(np.mean(residuals**2))))
-    scales = [_scale(residuals, degrees, floor) for degrees in _DEGREES]
+    scales = _scales(residuals, floor)
     fits = [
         _log_density(residuals / scale, degrees).sum()
         - len(residuals) * np.log(scale)
@@ -128,17 +128,24 @@ def fit_spread(residuals: Floats, group: Integers) -> Spread:
     return Spread(scales[best], max(_DEGREES[0], 1 / (1 / _DEGREES[best] + 1 / effective)))
 
 
-def _scale(residuals: Floats, degrees: float, floor: float) -> float:
-    """Return the most likely scale of a Student t around 0, by expectation-maximisation."""
-    squares = residuals**2
-    variance = max(float(np.median(squares)) * 2, floor**2)
+def _scales(residuals: Floats, floor: float) -> list[float]:
+    """Return the most likely scale of a Student t around 0, of each of `_DEGREES`.
+
+    By expectation-maximisation.
+    """
+    squares, degrees = residuals**2, np.array(_DEGREES)
+    variance = np.full(len(degrees), max(float(np.median(squares)) * 2, floor**2))
+    moving = np.arange(len(degrees))
     for _ in range(200):
-        weights = (degrees + 1) / (degrees + squares / variance)
-        new = max(float(np.mean(weights * squares)), floor**2)
-        if abs(new - variance) <= 1e-9 * variance:
+        here, old = degrees[moving, None], variance[moving]
+        weights = (here + 1) / (here + squares / old[:, None])
+        new = np.maximum((weights * squares).mean(axis=1), floor**2)
+        variance[moving] = new
+        moving = moving[np.abs(new - old) > 1e-9 * old]
+        if not len(moving):
             break
-        variance = new
-    return float(np.sqrt(new))
+    scales: list[float] = np.sqrt(variance).tolist()
+    return scales
 
 
 def _log_density(z: Floats, degrees: float) -> Floats:
