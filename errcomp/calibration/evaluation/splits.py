@@ -265,8 +265,8 @@ def _leave_both_out(device: Names, model: Names, name: str) -> tuple[Split, ...]
 def _random(n: int, folds: int, seed: int) -> tuple[Split, ...]:
     if not 2 <= folds <= n:
         raise InputError(
-            f"a random split in {folds} folds needs at least {max(folds, 2)} runs and 2 folds, got "
-            f"{_count(n, 'run')}. Add runs, or use fewer folds."
+            f"a random split into {folds} folds needs at least {max(folds, 2)} runs and 2 folds, "
+            f"got {_count(n, 'run')}. Add runs, or use fewer folds."
         )
     order = np.random.default_rng(seed).permutation(n)
     fold = np.empty(n, dtype=np.int64)

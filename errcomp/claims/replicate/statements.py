@@ -39,7 +39,7 @@ def table1(source: Source) -> Iterator[Cell]:
     cells = source.cells[_TABLE1]
     total = sum(cell.value or 0 for cell in cells)
     listed = sum(tool["listed"] == "Table 2" for tool in source.platforms)
-    sums = f"The cells of Table 1 add up to {total:g}; Table 2 lists {listed} tools."
+    sums = f"The cells of Table 1 add up to {total:g}, but Table 2 lists {listed} tools."
     for cell in cells:
         same = [
             tool
@@ -47,13 +47,15 @@ def table1(source: Source) -> Iterator[Cell]:
             if (tool["method"], tool["platform"]) == (cell.row, cell.column)
         ]
         table = [tool["tool"] for tool in same if tool["listed"] == "Table 2"]
-        names = f" In Table 2: {', '.join(table)}." if table else ""
-        candidates = [Candidate("tools of this type and platform in Table 2", len(table), True)]
+        names = f" Those in Table 2: {', '.join(table)}." if table else ""
+        candidates = [
+            Candidate("number of tools of this type and platform in Table 2", len(table), True)
+        ]
         if len(same) > len(table):
             more = ", ".join(tool["tool"] for tool in same if tool["listed"] != "Table 2")
             rule = (
-                "tools of this type and platform in Table 2, and those that only the text names "
-                f"({more})"
+                "number of tools of this type and platform in Table 2, and those that only the "
+                f"text names ({more})"
             )
             candidates.append(Candidate(rule, len(same)))
         yield judge(cell, candidates, sums + names)

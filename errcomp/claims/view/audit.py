@@ -415,9 +415,9 @@ def _undecided_notes(result: Audit) -> list[str]:
     )
     if named:
         notes.append(
-            f"{', '.join(named)}: compared with the mean, as the name MAPE implies. The source "
-            "does not say which average it used; another average of the same pairs is consistent "
-            "with the claim."
+            f"{', '.join(named)}: compared with the mean, because the source calls the figure "
+            "MAPE. It does not say how it averaged, and another average of the same pairs is "
+            "consistent with the claim."
         )
     for row in result.rows:
         claim, averages = row.verdict.claim, [a for a in row.verdict.agreeing if a != "mean"]

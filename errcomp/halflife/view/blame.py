@@ -76,7 +76,7 @@ def sentence(event: Event) -> tuple[str, str]:
     >>> print(text.partition("; time outside")[0])
     Conv (-8.3 %) takes off 5.0 points; Gelu (+20.0 %) adds 2.0 points
     >>> print("Time outside" + text.partition("; time outside")[2])
-    Time outside the parts: 0.0 points. The parts take 70 % of the time of net.
+    Time outside the parts: 0.0 points. The parts make up 70 % of the time of net.
     """
     percent = format_change(abs(event.change)).lstrip("+")
     if event.p <= _CLEAR or (math.isnan(event.p) and event.change):
@@ -84,8 +84,11 @@ def sentence(event: Event) -> tuple[str, str]:
         head = f"{event.whole} has taken {percent} {way} since {event.version}:"
     else:
         small = abs(event.change) < 0.0005
-        change = "change below 0.1 %" if small else format_change(event.change)
-        head = f"{event.whole} has taken about as long since {event.version} as before ({change}):"
+        change = "by less than 0.1 %" if small else format_change(event.change)
+        head = (
+            f"The time of {event.whole} has not changed significantly since {event.version} "
+            f"({change}):"
+        )
     clear = [part for part in event.parts if part.p <= _CLEAR or math.isnan(part.p)][:_PARTS]
     said = [_told(part) for part in clear]
     others = [part for part in event.parts if part not in clear]
@@ -97,7 +100,7 @@ def sentence(event: Event) -> tuple[str, str]:
     said.append(f"time outside the parts: {_points(event.rest.points)} points")
     text = "; ".join(said) + "."
     if event.listed < _MOST:
-        text += f" The parts take {100 * event.listed:.0f} % of the time of {event.whole}."
+        text += f" The parts make up {100 * event.listed:.0f} % of the time of {event.whole}."
     if event.stack:
         text += f" Also changed at that version: {', '.join(event.stack)}."
     return head, text

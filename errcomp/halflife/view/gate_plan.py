@@ -22,6 +22,7 @@ __all__ = ["chances", "plan_view"]
 def plan_view(plan: GatePlan) -> Report:
     """Return a row for each number of repeats that was tried."""
     change = _change(plan)
+    where = "a series" if plan.series == 1 else f"one of {count(plan.series, 'series')}"
     columns = [
         Column("Repeats", lambda row: row.repeats, forms.count, key=True),
         Column("Noise", lambda row: row.noise, forms.percent),
@@ -30,11 +31,11 @@ def plan_view(plan: GatePlan) -> Report:
     ]
     notes: list[Note | str] = [
         _answer(plan),
-        f"Chance that `errcomp halflife check` reports a change of {change} that occurs after "
-        f"{plan.looks} looks (validations), in one of {count(plan.series, 'series')}. Simulated "
-        f"with normally distributed noise: {format_fraction(plan.noise)} between repeats of a "
-        f"look, which averages out, and {_between(plan)}. Noise: standard deviation of the mean "
-        "of the repeats.",
+        f"Chance that `errcomp halflife check` reports a change of {change} in {where}, which "
+        f"occurs after the first {plan.looks} looks (validations). Simulated with normally "
+        f"distributed noise: {format_fraction(plan.noise)} between repeats of a look, which "
+        f"averages out, and {_between(plan)}. The column Noise is the standard deviation of the "
+        "mean of the repeats.",
         *(item(text) for text in plan.notes),
     ]
     title = f"Repeats that find a change of {change}"

@@ -74,8 +74,8 @@ def _notes(found: ErrorBudget) -> list[str]:
     if found.largest is None and len(found.parts) > 1:
         first, second = (part.cause for part in found.parts[:2])
         notes.append(
-            f"Whether {first} or {second} adds more cannot be determined: in "
-            f"{100 * found.sure:.0f} % of resampled tables, {first} does."
+            f"Whether {first} or {second} adds more cannot be determined: the larger part comes "
+            f"from {first} in {100 * found.sure:.0f} % of resampled tables."
         )
     notes.append(
         "The same errors by other averages: "

@@ -139,12 +139,13 @@ def test_parts_that_add_up_to_more_than_their_whole_are_told(before: float, afte
         ({}, "net has taken 3.0 % less time since 1.6:"),
         ({"change": 0.03}, "net has taken 3.0 % longer since 1.6:"),
         ({"p": float("nan")}, "net has taken 3.0 % less time since 1.6:"),
-        ({"p": 0.051}, "net has taken about as long since 1.6 as before (-3.0 %):"),
+        ({"p": 0.051}, "The time of net has not changed significantly since 1.6 (-3.0 %):"),
         ({"p": float("nan"), "change": 0.0},
-         "net has taken about as long since 1.6 as before (change below 0.1 %):"),
+         "The time of net has not changed significantly since 1.6 (by less than 0.1 %):"),
         ({"p": 0.6, "change": -0.0004},
-         "net has taken about as long since 1.6 as before (change below 0.1 %):"),
-        ({"p": 0.6, "change": 0.0006}, "net has taken about as long since 1.6 as before (+0.1 %):"),
+         "The time of net has not changed significantly since 1.6 (by less than 0.1 %):"),
+        ({"p": 0.6, "change": 0.0006},
+         "The time of net has not changed significantly since 1.6 (+0.1 %):"),
     ],
 )  # fmt: skip
 def test_the_head_says_how_much_longer_a_whole_takes(changes: dict[str, Any], head: str) -> None:
@@ -168,7 +169,7 @@ def test_the_sentence_names_three_parts_and_counts_the_others() -> None:
     )
     assert sentence(listed)[1] == (
         "op0 (-8.3 %) adds 4.0 points; 2 other parts, none significant: +0.3 points; time outside "
-        "the parts: -2.0 points. The parts take 79 % of the time of net. Also changed at that "
+        "the parts: -2.0 points. The parts make up 79 % of the time of net. Also changed at that "
         "version: cuda 12.1 to 12.4, driver 1 to 2."
     )
     come = replace(CONV, name="new", listed="after", points=0.03)
