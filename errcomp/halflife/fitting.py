@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -125,47 +125,26 @@ def half_life(
     [('1.8', 0.98)]
     """
     check_level(level)
-    keys = check_keys(by, RESERVED)
-    table = history_of(history, keys, cluster)
-    panel_data = panel_of(table, cluster=cluster)
-    groups = _groups(table, panel_data, keys)
-    clocks, about_dates = _clocks(panel_data.panel)
-    steps_by_series = find_steps_of(panel_data.panel, alpha=alpha)
-    changes, product, stack = moved(panel_data), products(panel_data.panel), Stack(table)
+    found = searched(history, by=by, cluster=cluster, alpha=alpha)
     results = []
-    work = (
-        _Group(
-            key=key,
-            panel=_with_own_releases(panel_data.panel.take(which), product),
-            steps=tuple(steps_by_series[i] for i in which.tolist()),
-            changes=changes.take(panel_data.panel.rows_of(which)),
-            stack=stack,
-        )
-        for key, which in groups
-    )
     estimate = partial(
-        _group_half_life, clocks=clocks, error=error, level=level, alpha=alpha, seed=seed
+        _group_half_life, clocks=found.clocks, error=error, level=level, alpha=alpha, seed=seed
     )
-    for group in map_jobs(estimate, work, n_jobs=n_jobs):
+    for group in map_jobs(estimate, found.groups(), n_jobs=n_jobs):
         results.append(group)
         if progress is not None:
-            progress(len(results), len(groups))
-    environment = _environment(table, alpha)
+            progress(len(results), len(found.members))
     return HalfLives(
-        source=table.source,
+        source=found.table.source,
         groups=tuple(results),
-        by=keys,
-        clocks=clocks,
-        versions=table.versions,
-        order_by=table.order_by,
-        noise=panel_data.noise,
-        environment=environment,
-        dropped=panel_data.dropped,
-        notes=tuple(
-            dict.fromkeys(
-                [*table.notes, *panel_data.notes, *about_dates, *_about_environment(environment)]
-            )
-        ),
+        by=found.by,
+        clocks=found.clocks,
+        versions=found.table.versions,
+        order_by=found.table.order_by,
+        noise=found.panel_data.noise,
+        environment=found.environment,
+        dropped=found.panel_data.dropped,
+        notes=found.notes,
         level=level,
         alpha=alpha,
         seed=seed,
@@ -173,7 +152,7 @@ def half_life(
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class Group:
     """A group of series, with the noise and notes of the whole history."""
 
     key: dict[str, Any]
@@ -183,8 +162,77 @@ class _Group:
     stack: Stack
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Searched:
+    """A history with the steps of its series, before anything else is estimated.
+
+    Attributes
+    ----------
+    table : History
+    panel_data : PanelOf
+    by : tuple of str
+    members : list
+        Of each group, its keys and the positions of its series.
+    clocks : tuple of {"releases", "months"}
+    steps : list of Steps
+        By series.
+    environment : tuple of Attribution
+        Steps by date of validation.
+    notes : tuple of str
+    """
+
+    table: History
+    panel_data: PanelOf
+    by: tuple[str, ...]
+    members: list[tuple[dict[str, Any], NDArray[np.int64]]]
+    clocks: tuple[Clock, ...]
+    steps: list[Steps]
+    environment: tuple[Attribution, ...]
+    notes: tuple[str, ...]
+
+    def groups(self) -> Iterator[Group]:
+        """Return the groups, one after the other: together they take as much as the history."""
+        panel = self.panel_data.panel
+        changes, product, stack = moved(self.panel_data), products(panel), Stack(self.table)
+        for key, which in self.members:
+            yield Group(
+                key=key,
+                panel=_with_own_releases(panel.take(which), product),
+                steps=tuple(self.steps[i] for i in which.tolist()),
+                changes=changes.take(panel.rows_of(which)),
+                stack=stack,
+            )
+
+
+def searched(
+    history: History | HistoryRows | Any,
+    *,
+    by: str | Sequence[str],
+    cluster: str | None,
+    alpha: float = 0.05,
+) -> Searched:
+    """Group the series of a history and find their steps: the options are those of `half_life`."""
+    keys = check_keys(by, RESERVED)
+    table = history_of(history, keys, cluster)
+    panel_data = panel_of(table, cluster=cluster)
+    members = _groups(table, panel_data, keys)
+    clocks, about_dates = _clocks(panel_data.panel)
+    steps, environment = find_steps_of(panel_data.panel, alpha=alpha), _environment(table, alpha)
+    notes = (*table.notes, *panel_data.notes, *about_dates, *_about_environment(environment))
+    return Searched(
+        table=table,
+        panel_data=panel_data,
+        by=keys,
+        members=members,
+        clocks=clocks,
+        steps=steps,
+        environment=environment,
+        notes=tuple(dict.fromkeys(notes)),
+    )
+
+
 def _group_half_life(
-    group: _Group,
+    group: Group,
     *,
     clocks: Sequence[Clock],
     error: float | None,

@@ -195,7 +195,7 @@ def _against_repeats(
     repeats: Repeats, history: History, variance: NDArray[np.float64]
 ) -> tuple[str, ...]:
     """Say whether repeated validations scatter by more than the spread within them."""
-    from scipy import stats
+    from scipy.special import chdtrc
 
     both = (repeats.df > 0) & ~np.isnan(variance)
     if not both.any():
@@ -212,7 +212,7 @@ def _against_repeats(
     ratio = float(
         (repeats.df[both] * repeats.variance[both] / (variance * mean_of)[both]).sum() / df
     )
-    if stats.chi2.sf(ratio * df, df) >= 0.05:
+    if chdtrc(df, ratio * df) >= 0.05:
         return ()
     scatter, explained = (
         format_fraction(float(np.sqrt(np.median(values[both]))))
@@ -328,7 +328,7 @@ def between_dates(history: History, repeats: Repeats) -> BetweenDates:
 def _variance_components(
     history: History, repeats: Repeats, session: NDArray[np.int64]
 ) -> BetweenDates:
-    from scipy import stats
+    from scipy.special import fdtrc
 
     cell, n_series, n = repeats.cell, history.n_series, history.behind.n
     all_squares, all_df = _within(history, cell)
@@ -340,7 +340,7 @@ def _variance_components(
     ms_between = (between / scale).sum() / df_between.sum()
     ms_within = (within / scale).sum() / df_within.sum()
     ratio = ms_between / ms_within if ms_within > 0 else np.inf
-    p = float(stats.f.sf(ratio, df_between.sum(), df_within.sum()))
+    p = float(fdtrc(df_between.sum(), df_within.sum(), ratio))
     sizes, total = np.bincount(session, n), np.bincount(cell, n)
     # Average rows per date, weighted as in the mean square between dates.
     squared = np.bincount(cell, n * sizes[session]) / total

@@ -124,7 +124,7 @@ def test_scatter_of_many_series_is_moderated():
 
 
 def test_series_of_different_noise_are_compared_with_their_own():
-    error = noisy(20, 60)
+    error = noisy(20, 40)
     error[::2] *= 10
     error[1, -2:] += 0.08
     result = check(panel_of_rows(error))
@@ -260,8 +260,8 @@ def test_a_machine_that_differs_from_day_to_day_is_seen():
 
 def test_noise_that_swings_is_seen():
     rng = np.random.default_rng(6)
-    error = rng.standard_normal((20, 200))
-    for k in range(1, 200):
+    error = rng.standard_normal((20, 120))
+    for k in range(1, 120):
         error[:, k] = 0.5 * error[:, k - 1] + np.sqrt(0.75) * error[:, k]
     assert check(panel_of_rows(error)).autocorrelation == pytest.approx(0.5, abs=0.08)
 

@@ -231,11 +231,11 @@ def test_the_same_history_gives_the_same_state_whatever_comes_later():
 @pytest.mark.parametrize("ar", [False, True])
 def test_many_series_are_averaged_over_the_scale_in_parts(monkeypatch, ar):
     rng = np.random.default_rng(3)
-    error = 0.02 * rng.standard_normal((11, 60))
+    error = 0.02 * rng.standard_normal((11, 40))
     if ar:
-        for k in range(1, 60):
+        for k in range(1, 40):
             error[:, k] += 0.4 * error[:, k - 1]
-    error[:, 40:] += np.linspace(0.03, 0.2, 11)[:, None]
+    error[:, 28:] += np.linspace(0.03, 0.2, 11)[:, None]
     whole = replayed(panel_of_rows(error))
     monkeypatch.setattr(monitor, "_AT_ONCE", 3)
     parts = replayed(panel_of_rows(error))

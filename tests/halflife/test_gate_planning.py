@@ -18,7 +18,7 @@ from errcomp.tables import History
 @pytest.fixture(autouse=True)
 def few_draws(request, monkeypatch):
     if "slow" not in request.keywords:
-        monkeypatch.setattr("errcomp.halflife.gate.planning._CHANGES", 24)
+        monkeypatch.setattr("errcomp.halflife.gate.planning._CHANGES", 12)
 
 
 def history(repeats=3, within=0.02, between=0.0, series=20, versions=30, seed=0):
@@ -36,7 +36,7 @@ def history(repeats=3, within=0.02, between=0.0, series=20, versions=30, seed=0)
 
 
 def test_more_repeats_find_a_smaller_change():
-    plan = plan_gate(0.05, noise=0.02, series=20)
+    plan = plan_gate(0.05, noise=0.02, series=20, looks=12)
     assert plan.change == pytest.approx(math.log(1.05))
     assert plan.repeats in (2, 3, 4)
     chances = [row.within for row in plan.rows]
@@ -45,11 +45,11 @@ def test_more_repeats_find_a_smaller_change():
     for row in plan.rows:
         assert row.noise == pytest.approx(0.02 / math.sqrt(row.repeats))
     assert next(row for row in plan.rows if row.repeats == plan.repeats).within >= 0.9
-    assert plan_gate(0.025, noise=0.02, series=20).repeats > plan.repeats
+    assert plan_gate(0.025, noise=0.02, series=20, looks=12).repeats > plan.repeats
 
 
 def test_one_run_never_decides_at_once():
-    plan = plan_gate(0.3, noise=0.02, within=1)
+    plan = plan_gate(0.3, noise=0.02, looks=8, within=1)
     assert plan.repeats == 2
     assert next(row for row in plan.rows if row.repeats == 1).at_once == 0.0
     assert plan.view().verdicts[0].head == "2 repeats"
@@ -85,14 +85,14 @@ def test_the_smallest_number_that_reaches_the_power_is_found_by_halves(
 
 
 def test_noise_between_looks_is_not_averaged_out():
-    plan = plan_gate(0.05, noise=0.02, between=0.03, series=20)
+    plan = plan_gate(0.05, noise=0.02, between=0.03, series=20, looks=12)
     assert plan.repeats is None
     assert plan.rows[-1].noise == pytest.approx(math.hypot(0.03, 0.02 / math.sqrt(20)))
     verdict = plan.view().verdicts[0]
     assert (verdict.head, verdict.tone) == ("More than 20 repeats", "doubt")
     assert "Most noise is between looks" in verdict.text
     # It is within looks here.
-    verdict = plan_gate(0.01, noise=0.1, series=20).view().verdicts[0]
+    verdict = plan_gate(0.01, noise=0.1, series=20, looks=12).view().verdicts[0]
     assert "less noisy" in verdict.text
 
 

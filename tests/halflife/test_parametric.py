@@ -249,6 +249,14 @@ def test_held_out_score_by_hand():
     assert by_law["weibull"] is None
 
 
+def test_a_unit_that_is_left_out_may_be_impossible():
+    # Without the two that expired at 4 and 6 the others are alike, and those two impossible.
+    left = np.array([30.0, 31, 5, 3, 31, 30])
+    by_law = held_out_scores(left, left + 1, clusters=[0, 0, 1, 1, 2, 2])
+    assert by_law["exponential"] == pytest.approx(-4.274965)
+    assert by_law["weibull"] is by_law["log-normal"] is None
+
+
 def test_held_out_score_leaves_out_whole_clusters_and_depends_on_the_seed_alone():
     rng = np.random.default_rng(1)
     time = np.ceil(8 * rng.weibull(1.3, 40))

@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 import pytest
-from scipy import optimize, stats
+from scipy import optimize, special
 
 from errcomp.halflife.panel import Panel
-from errcomp.halflife.steps import find_steps, find_steps_of
+from errcomp.halflife.steps import find_steps, find_steps_of, steps_in
 from errcomp.halflife.steps.null import autocorrelations
 from errcomp.halflife.steps.scan import Batch, Cuts, by_length, levels_of, winsorised
 from errcomp.halflife.steps.search import search
@@ -70,9 +70,9 @@ def quantile(part, freedom, share):
     size, error, chance = (np.asarray(column, dtype=float) for column in part)
 
     def beyond(x):
-        return chance @ stats.t.cdf((x - size) / error, freedom) / chance.sum() - share
+        return chance @ special.stdtr(freedom, (x - size) / error) / chance.sum() - share
 
-    ends = stats.t.ppf(share, freedom, size, error)
+    ends = size + error * special.stdtrit(freedom, share)
     return optimize.brentq(beyond, ends.min() - 1e-9, ends.max() + 1e-9, xtol=1e-13)
 
 
@@ -147,6 +147,16 @@ def by_definition(x, weight, given, df, steps, m, rho=0.0):
         yield step, places[int(np.argmin(left))], places[inside.min()], places[inside.max()], ends
 
 
+def searched(rows, sds, df, m):
+    """Search series of one length together; their noise is unknown without degrees of freedom."""
+    s, n = np.shape(rows)
+    sd = np.ravel(sds) if df else np.ones(s * n)
+    names = list(map(str, range(n)))
+    version = np.tile(np.arange(n), s)
+    starts = np.arange(s + 1) * n
+    return steps_in(np.ravel(rows), sd, starts, np.full(s, df), names, version, 0.05, m)
+
+
 @pytest.mark.parametrize("rho", [0.0, 0.3])
 @pytest.mark.parametrize("df", [0.0, 6.0, np.inf])
 def test_places_and_sizes_by_definition(noise, df, rho):
@@ -154,11 +164,13 @@ def test_places_and_sizes_by_definition(noise, df, rho):
     rng = np.random.default_rng(2)
     count = 0
     for n, m in ((9, 2), (24, 2), (24, 3), (40, 2)):
-        for _ in range(8):
-            sd = 0.1 * np.exp(rng.uniform(-0.5, 0.5, n)) if df else np.full(n, 0.1)
+        rows, sds = np.empty((2, 8, n))
+        for i in range(8):
+            sds[i] = 0.1 * np.exp(rng.uniform(-0.5, 0.5, n)) if df else np.full(n, 0.1)
             jumps = np.cumsum(rng.choice([-0.4, 0, 0.4], n) * (rng.random(n) < 0.2))
-            x = jumps + sd * rng.standard_normal(n)
-            steps = find_steps(x, sd=sd if df else None, df=df, min_segment=m).steps
+            rows[i] = jumps + sds[i] * rng.standard_normal(n)
+        for x, sd, found in zip(rows, sds, searched(rows, sds, df, m), strict=True):
+            steps = found.steps
             given = 1 / np.mean(sd**-2.0)
             for step, at, low, high, ends in by_definition(
                 x, given / sd**2, given, df, steps, m, rho

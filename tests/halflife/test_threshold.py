@@ -100,6 +100,7 @@ def test_nothing_beyond_noise_has_an_error_of_zero():
     assert limit.refused
 
 
+@pytest.mark.slow
 def test_refusal_has_the_stated_rate():
     rng = np.random.default_rng(0)
     refused = [

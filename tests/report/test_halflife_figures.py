@@ -93,7 +93,7 @@ def large():
     """Operators with long names, versions with long names, most of them not shown."""
     names = [f"2024.{v:04d}-nightly+{v * 7919 % 9973:x}" for v in range(90)]
     return fitted(n=36, versions=90, repeats=1, names=names, order=names, groups=12, by="op",
-                  step=1.5, step_at=60)  # fmt: skip
+                  step=1.5, step_at=60, dated=False)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

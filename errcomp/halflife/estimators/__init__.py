@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Literal, Self
 
 import numpy as np
@@ -145,7 +146,10 @@ def _parts(
     b = np.where(ends.has_right, ends.slope_right @ theta + ends.offset_right, np.inf)
     log_likelihoods = log_between(a, b, ends.normal)
     first, second = [], []
+    # Values without an observation may be impossible: their derivatives are infinite.
+    counted = ends.weight > 0
     for z, has_end, sign in ((a, ends.has_left, -1.0), (b, ends.has_right, 1.0)):
+        has_end = has_end & counted
         at = np.where(has_end, z, 0.0)
         bend = -at if ends.normal else 1 - np.exp(np.minimum(at, 700.0))
         # Impossible values (to rounding) have no derivatives; they are not used.
@@ -180,7 +184,8 @@ def newton(ends: Ends, start: Floats, positive: bool) -> Maximum:
     """Maximise from a start; the first parameter stays positive if asked."""
     theta = start.astype(float)
     log_likelihoods, first, second = _parts(ends, theta)
-    curvature = np.eye(len(theta))
+    identity = np.eye(len(theta))
+    curvature = identity
     for _ in range(_ROUNDS):
         if np.isfinite(_total(ends, log_likelihoods)):
             break
@@ -200,8 +205,10 @@ def newton(ends: Ends, start: Floats, positive: bool) -> Maximum:
             + cross
             + cross.T
         )
-        ridge = 1e-10 * max(float(np.trace(curvature)), 1e-6) * np.eye(len(theta))
-        step = np.linalg.lstsq(curvature + ridge, gradient, rcond=None)[0]
+        raised = curvature + 1e-10 * max(float(np.trace(curvature)), 1e-6) * identity
+        # A profile has one parameter, and many are fitted.
+        one = len(theta) == 1
+        step = gradient / raised[0] if one else np.linalg.lstsq(raised, gradient, rcond=None)[0]
         gain = float(gradient @ step)
         if gain < _GAIN:
             return Maximum(theta, value, curvature, True)
@@ -423,13 +430,15 @@ def bounds_of(excess: Callable[[float], float], at: float, step: float) -> tuple
     """Return where a profile on either side of its maximum is rejected; infinite if nowhere."""
     from scipy.optimize import brentq
 
+    # Each is a fit of its own, and the ends are asked for again.
+    known = cache(excess)
     bounds = []
     for sign in (-1.0, 1.0):
         inner, outer, width = at, at + sign * step, step
-        while excess(outer) < 0 and abs(outer - at) < _FAR:
+        while known(outer) < 0 and abs(outer - at) < _FAR:
             width *= 2
             inner, outer = outer, at + sign * width
-        rejected = excess(outer) >= 0
-        end = brentq(excess, inner, outer, xtol=1e-5) if rejected else sign * math.inf
+        rejected = known(outer) >= 0
+        end = brentq(known, inner, outer, xtol=1e-5) if rejected else sign * math.inf
         bounds.append(float(end))
     return bounds[0], bounds[1]

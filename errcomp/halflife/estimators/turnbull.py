@@ -423,7 +423,7 @@ class Turnbull:
         """Reduce an effective number of units for units in the same cluster."""
         if self.n_clusters == self.n:
             return n
-        from scipy import stats
+        from scipy.special import stdtrit
 
         if self.n_clusters == 1:
             return min(n, 1.0)
@@ -431,7 +431,7 @@ class Turnbull:
             # The correlation within a cluster is unknown: assume the largest.
             seen = self._lower >= time if s > 0.5 else self._upper <= time
             return float(min(n, len(np.unique(self._cluster[seen[self._of]]))))
-        few = stats.t.ppf(0.975, self.n_clusters - 1) / stats.t.ppf(0.975, self.n - 1)
+        few = stdtrit(self.n_clusters - 1, 0.975) / stdtrit(self.n - 1, 0.975)
         return float(n / (self._design_effect(time) * few**2))
 
     def _design_effect(self, time: float) -> float:

@@ -47,7 +47,7 @@ from numpy.typing import NDArray
 from errcomp.errors import InputError
 from errcomp.halflife.drift import fit_variogram
 from errcomp.halflife.estimators.expiry import expiry_of
-from errcomp.halflife.fitting import half_life
+from errcomp.halflife.fitting import Group, searched
 from errcomp.halflife.forecast.methods import Question, by_drift, by_steps, by_survival
 from errcomp.halflife.forecast.probabilities import (
     Drop,
@@ -65,8 +65,8 @@ from errcomp.halflife.forecast.results import (
     HalfLifeForecast,
     Method,
 )
-from errcomp.halflife.panel import Clock
-from errcomp.halflife.results import GroupHalfLife
+from errcomp.halflife.panel import Clock, Panel, check_level
+from errcomp.halflife.threshold import Threshold, doubling_threshold
 from errcomp.system.processes import Progress
 from errcomp.tables import History
 from errcomp.tables.backends import history_of
@@ -178,30 +178,27 @@ def forecast_half_life(
             "error=0.1 is 10 %."
         )
 
-    def report(done: float, total: float, before: float = 0.0) -> None:
-        # Fitting the groups is one half of the work, forecasting the other.
-        if progress is not None:
-            progress(before * total + done, 2 * total)
-
-    half_lives = half_life(table, by=by, cluster=cluster, level=level, seed=seed, progress=report)
+    check_level(level)
+    found = searched(table, by=by, cluster=cluster)
     forecast = partial(
-        _group, table, half_lives.clocks, error=error, age=age, below=below, level=level, seed=seed
+        _group, table, found.clocks, error=error, age=age, below=below, level=level, seed=seed
     )
     groups = []
-    for i, group in enumerate(half_lives.groups):
+    for group in found.groups():
         groups.append(forecast(group))
-        report(i + 1, len(half_lives.groups), 1.0)
+        if progress is not None:
+            progress(len(groups), len(found.members))
     return HalfLifeForecast(
-        source=half_lives.source,
+        source=table.source,
         groups=tuple(groups),
-        by=half_lives.by,
-        clocks=half_lives.clocks,
+        by=found.by,
+        clocks=found.clocks,
         error=error,
         age=age,
         below=below,
-        versions=half_lives.versions,
-        dropped=half_lives.dropped,
-        notes=half_lives.notes,
+        versions=table.versions,
+        dropped=found.panel_data.dropped,
+        notes=found.notes,
         level=level,
         seed=seed,
     )
@@ -210,7 +207,7 @@ def forecast_half_life(
 def _group(
     history: History,
     clocks: Sequence[Clock],
-    group: GroupHalfLife,
+    group: Group,
     *,
     error: float | None,
     age: int,
@@ -229,24 +226,23 @@ def _group(
         )
     today = history.version_dates[history.versions.index(panel.versions[-1])]
     day: date | None = None if np.isnat(today) else today.astype("M8[D]").item()
-    limit, spread, notes = _promise(group, error)
+    threshold = doubling_threshold(panel, level=level)
+    limit, spread, notes = _promise(panel, threshold, error)
     answers = []
     for clock in clocks:
         if limit is None:
-            answers += [_refused(name, clock, group.threshold.refused) for name in _METHODS]
+            answers += [_refused(name, clock, threshold.refused) for name in _METHODS]
             continue
         since = float(age)
         if clock == "months":
             since = float(panel.months[last] - panel.months[last - age])
-        ahead = _times(group, clock, since)
+        ahead = _times(panel, clock, since)
         asked = Question(panel, clock, limit, spread, since + ahead, level, seed)
-        same = clock in group.expiry and group.expiry[clock].threshold == limit
-        expiry = group.expiry[clock] if same else expiry_of(panel, limit, clock, level=level)
         fit = fit_variogram(panel, clock)
         forecasts = (
-            by_survival(asked, expiry),
+            by_survival(asked, expiry_of(panel, limit, clock, level=level)),
             by_drift(asked, fit),
-            by_steps(asked, group.series_steps, fit),
+            by_steps(asked, group.steps, fit),
         )
         for name, forecast in zip(_METHODS, forecasts, strict=True):
             answers.append(_answer(name, clock, forecast, ahead, below, day))
@@ -264,11 +260,10 @@ def _group(
 
 
 def _promise(
-    group: GroupHalfLife, error: float | None
+    panel: Panel, threshold: Threshold, error: float | None
 ) -> tuple[float | None, float, tuple[str, ...]]:
     """Return the promise, the spread of errors at calibration, and notes on both."""
-    threshold = group.threshold
-    if group.panel.frozen_at_first:
+    if panel.frozen_at_first:
         note = (
             "Without predictions, only changes of the measurements are known, so the model is "
             "assumed to be exact when calibrated."
@@ -280,10 +275,10 @@ def _promise(
     return limit, threshold.error, threshold.notes
 
 
-def _times(group: GroupHalfLife, clock: Clock, since: float) -> Floats:
+def _times(panel: Panel, clock: Clock, since: float) -> Floats:
     """Return the times of `AHEAD`, and further times up to twice the record."""
-    time = group.panel.times(clock)
-    spans = time[group.panel.starts[1:] - 1] - time[group.panel.starts[:-1]]
+    time = panel.times(clock)
+    spans = time[panel.starts[1:] - 1] - time[panel.starts[:-1]]
     end = max(2 * float(spans.max()) - since, AHEAD[clock][-1])
     more = np.geomspace(1.0, end, _POINTS)
     if clock == "releases":

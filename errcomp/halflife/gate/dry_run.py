@@ -177,7 +177,7 @@ class DryRun(Shown, Document):
 
         Examples
         --------
-        >>> history = History({"version": list("123456"), "measured": [4.0, 4.1] * 3})
+        >>> history = History({"version": list("123"), "measured": [4.0, 4.1, 4.0]})
         >>> dry_run(history).rate("in order").alarms
         0
         """
@@ -188,7 +188,7 @@ class DryRun(Shown, Document):
 
         Examples
         --------
-        >>> history = History({"version": list("123456"), "measured": [4.0, 4.1] * 3})
+        >>> history = History({"version": list("123"), "measured": [4.0, 4.1, 4.0]})
         >>> dry_run(history).view().title
         'What would the gate have done?'
         """

@@ -551,6 +551,9 @@ class Monitor:
         """Return the shift that would be found in half of the cases, see `GateResult`."""
         series, at = look.series, look.at
         m, precision, _ = self._baseline(series, np.maximum(at + 1 - look.window[series], 0))
+        df = np.minimum(np.maximum(self.df[series], 1.0), EXACT)
+        # Scales that are larger by these factors, for which the estimate came out as it is.
+        factor = np.sqrt(df / 2 / special.gammaincinv(df / 2, SHARES[0][:, None]))
         least = np.full(len(series), np.inf)
         for size in SIZES:
             if size > _WITHIN:
@@ -559,12 +562,11 @@ class Monitor:
             if not len(fits):
                 continue
             low, high = np.zeros(len(fits)), np.full(len(fits), np.log(_FARTHEST))
-            missed = self._p_of_shift(np.exp(high), size, series[fits], m[fits], precision[fits])
-            beyond = _WINDOWS * missed > level
+            known = factor[:, fits], size, m[fits], precision[fits]
+            beyond = _WINDOWS * self._p_of_shift(np.exp(high), *known) > level
             for _ in range(_HALVINGS):
                 middle = (low + high) / 2
-                p = self._p_of_shift(np.exp(middle), size, series[fits], m[fits], precision[fits])
-                found = _WINDOWS * p <= level
+                found = _WINDOWS * self._p_of_shift(np.exp(middle), *known) <= level
                 low, high = np.where(found, low, middle), np.where(found, middle, high)
             least[fits] = np.minimum(least[fits], np.where(beyond, np.inf, np.exp(high)))
         least[np.isinf(least) | np.isnan(look.p[series])] = np.nan
@@ -572,24 +574,23 @@ class Monitor:
         return self._spread(series, self._margin + least * scale)
 
     def _p_of_shift(
-        self, shift: Floats, size: int, series: Codes, m: Floats, precision: Floats
+        self, shift: Floats, factor: Floats, size: int, m: Floats, precision: Floats
     ) -> Floats:
-        """Return the probability of this many values that are a shift in standard deviations."""
+        """Return the probability of this many values that are a shift in standard deviations.
+
+        It is averaged over the scale, larger by ``factor`` of shape (shares, k).
+        """
         assert self.law is not None
-        w = np.full(len(series), float(size))
-        inflation = self._inflation(w, w, m, precision)
-        df = np.minimum(np.maximum(self.df[series], 1.0), EXACT)
-        total = np.zeros(len(series))
-        for share, weight in zip(*SHARES, strict=True):
-            score = shift / np.sqrt(df / 2 / special.gammaincinv(df / 2, share))
-            if size == 1:
-                far = score / np.sqrt(inflation)
-                total += weight * self.law.p_of_one(far, far)
-            else:
-                # Half of the scores near the clip are clipped.
-                sums = size * np.minimum(score, self.law.clip - 0.5)
-                total += weight * self._p_of(w, inflation, sums, sums)
-        return total
+        w = np.full(len(shift), float(size))
+        inflation, score = self._inflation(w, w, m, precision), shift / factor
+        if size == 1:
+            far = score / np.sqrt(inflation)
+            p = self.law.p_of_one(far, far)
+        else:
+            # Half of the scores near the clip are clipped.
+            sums = size * np.minimum(score, self.law.clip - 0.5)
+            p = self._p_of(w, inflation, sums, sums)
+        return np.asarray(SHARES[1] @ p)
 
     def repeats_needed(self, window: Codes, which: Codes, level: float, most: int = 20) -> Codes:
         """Return how many more runs like the suspected ones would make alarms; 0 beyond most."""

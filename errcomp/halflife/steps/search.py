@@ -80,5 +80,9 @@ def _tested(batch: Batch, series: Ints, start: Ints, n: int, min_segment: int) -
     split, interval = evidence(x, weight, given, df, min_segment)
     share = (n - 2) / (n - 2 + df)
     best, correlated = np.maximum(split, interval), batch.correlated[series]
-    p = [p_values(best, n, share, min_segment, of) for of in (correlated, independent(len(best)))]
-    return _Tested(p[0], p[1], interval > split, x, weight)
+    alone = independent(len(best))
+    p_independent = p_values(best, n, share, min_segment, alone)
+    # A first search takes all neighbours as independent.
+    same = np.array_equal(correlated, alone)
+    p = p_independent if same else p_values(best, n, share, min_segment, correlated)
+    return _Tested(p, p_independent, interval > split, x, weight)

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from errcomp.errors import InputError
 from errcomp.report import forms
@@ -73,7 +73,7 @@ def _quiet(done: DryRun) -> Verdict:
         f"raised an alarm; the promise is {100 * done.promised:.2g} % of gates."
     )
     # Orders of the same values are alike, so chance alone gives no more than this, or fewer.
-    if rate.fired <= binom.ppf(0.99, rate.gates, done.promised):
+    if rate.fired == 0 or bdtr(rate.fired - 1, rate.gates, done.promised) < 0.99:
         return Verdict("Few false alarms", text, "good")
     return Verdict(
         "More false alarms than promised",
