@@ -223,7 +223,7 @@ class Comparison(Shown, Document):
         Examples
         --------
         >>> import errcomp as ec
-        >>> found = ec.compare("neusight", between="device", evaluate=False)
+        >>> found = ec.decisions.compare_draws({"tp2": [104.0, 106.0], "tp4": [99.0, 101.0]})
         >>> found.table().columns[-3:]
         ['measured_ratio', 'p_faster', 'word']
         """
@@ -235,8 +235,9 @@ class Comparison(Shown, Document):
         Examples
         --------
         >>> import errcomp as ec
-        >>> ec.compare("neusight", between="device", evaluate=False).view().title
-        'Comparisons of the device by neusight'
+        >>> found = ec.decisions.compare_draws({"tp2": [104.0, 106.0], "tp4": [99.0, 101.0]})
+        >>> found.view().title
+        'Comparisons of the alternative'
         """
         from errcomp.decisions.view.comparison import comparison_view
 

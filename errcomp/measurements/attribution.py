@@ -466,13 +466,13 @@ def _effect(held: Floats, level: Ints, group: Ints, cluster: Ints) -> Floats | N
 
 def _is_off(held: Floats, cluster: Ints) -> bool:
     """Say whether the mean differs from 0 by more than chance (5 %, by clusters)."""
-    from scipy.stats import t as student
+    from errcomp.stats.significance import student_ppf
 
     code = np.unique(cluster, return_inverse=True)[1]
     sums = np.bincount(code, held - held.mean())
     n = len(sums)
     error = math.sqrt(float((sums**2).sum()) * n / max(n - 1, 1)) / len(held)
-    return bool(abs(float(held.mean())) > student.ppf(0.975, max(n - 1, 1)) * error)
+    return bool(abs(float(held.mean())) > student_ppf(0.975, max(n - 1, 1)) * error)
 
 
 # Shares and their intervals.
@@ -535,8 +535,9 @@ def _interval(
     shares: Floats, order: Sequence[str], draws: Sequence[Mapping[str, float]], cluster: Ints
 ) -> tuple[Floats, Floats]:
     """Return the quantiles of drawn tables, further apart where few clusters were drawn."""
-    from scipy.stats import norm
-    from scipy.stats import t as student
+    from scipy.special import ndtri
+
+    from errcomp.stats.significance import student_ppf
 
     ends = [(1 - LEVEL) / 2, (1 + LEVEL) / 2]
     drawn = np.array([[draw[name] for name in order] for draw in draws])
@@ -544,7 +545,7 @@ def _interval(
     n = len(np.unique(cluster))
     wider = 1.0
     if n > 1:
-        wider = math.sqrt(n / (n - 1)) * student.ppf(ends[1], n - 1) / norm.ppf(ends[1])
+        wider = math.sqrt(n / (n - 1)) * student_ppf(ends[1], n - 1) / float(ndtri(ends[1]))
     below, above = np.minimum(low - shares, 0.0), np.maximum(high - shares, 0.0)
     return shares + wider * below, shares + wider * above
 

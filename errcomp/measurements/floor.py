@@ -104,10 +104,11 @@ class NoiseLaw:
     def density(self, e: Floats) -> Floats:
         """Return the density, in units of that normal noise."""
         side = np.where(e > 0, 1 + self.skew, 1 - self.skew)
+        power = -0.5 * (e / side) ** 2
         density = np.zeros_like(e)
         for scale, share in zip(self.scale.tolist(), self.share.tolist(), strict=True):
-            density += share / (scale * side) * np.exp(-0.5 * (e / (scale * side)) ** 2)
-        return density / math.sqrt(2 * math.pi)
+            density += share / scale * np.exp(power / scale**2)
+        return density / (side * math.sqrt(2 * math.pi))
 
     def draw(self, n: int, rng: np.random.Generator) -> Floats:
         """Draw noise, in units of that normal noise."""
@@ -143,7 +144,7 @@ def floor_of_repeats(repeats: Repeats, weight: Floats | None = None) -> FloorFig
     >>> round(found.mape, 3), round(found.low, 3), round(found.high, 3)
     (0.038, 0.034, 0.044)
     """
-    from scipy.stats import t as student
+    from scipy.special import stdtrit
 
     weight = repeats.count.astype(float) if weight is None else weight
     ratio, doubt = _ratio(repeats)
@@ -167,7 +168,7 @@ def floor_of_repeats(repeats: Repeats, weight: Floats | None = None) -> FloorFig
     error = math.sqrt(pseudo.var(ddof=1) / blocks + doubt**2)
     power = float((spread**4).sum())
     decide = float((spread**2).sum()) ** 2 / power if power > 0 else blocks
-    quantiles = student.ppf((1 + LEVEL) / 2, [blocks - 1, max(decide - 1, 2)])
+    quantiles = stdtrit([blocks - 1, max(decide - 1, 2)], (1 + LEVEL) / 2)
     half = float(np.mean(quantiles)) * error
     ends = (math.exp(min(log + shift, MOST_LOG)) for shift in (0.0, -half, half))
     return FloorFigure(*ends)

@@ -144,12 +144,12 @@ class Noise:
 
     def p(self, variance: Floats, freedom: Ints) -> Floats:
         """Return the probability of a variance as large as this, or larger."""
-        from scipy.stats import chi2, f
+        from scipy.special import chdtrc, fdtrc
 
         ratio = variance / self.variance
         if np.isinf(self.freedom):
-            return np.asarray(chi2.sf(ratio * freedom, freedom))
-        return np.asarray(f.sf(ratio, freedom, self.freedom))
+            return np.asarray(chdtrc(freedom, ratio * freedom))
+        return np.asarray(fdtrc(freedom, self.freedom, ratio))
 
     def p_of(self, repeats: Repeats) -> Floats:
         """Return the probability of a variance as large as that of each group, or larger."""
@@ -175,28 +175,47 @@ def noise_of(repeats: Repeats, trimmed: float = TRIMMED) -> Noise:
     best = (-np.inf, Noise(float(np.median(s2)), np.inf))
     for freedom in _FREEDOM:
         # The median group is where it is expected: at probability 1/2.
-        scale = float(np.median(s2 / _of_law("ppf", 0.5, sizes, freedom)[which]))
-        place = _of_law("cdf", s2 / scale, d, freedom)
+        scale = float(np.median(s2 / _median(sizes, freedom)[which]))
+        place = _below(s2 / scale, d, freedom)
         limit = np.quantile(place, 1 - trimmed)
         kept = place <= limit
         bound = max(float(limit), 0.5)
-        density = _of_law("logpdf", s2[kept] / scale, d[kept], freedom)
+        density = _log_density(s2[kept] / scale, d[kept], freedom)
         score = float((density - np.log(scale)).sum()) - kept.sum() * np.log(bound)
         if score > best[0]:
             best = (score, Noise(scale, freedom))
     return best[1]
 
 
-def _of_law(method: str, x: Floats | float, d: Floats, freedom: float) -> Floats:
-    """Call a method of the law of variances, which are relative to that of a typical group.
+# The law of variances relative to that of a typical group: F, or chi-square over its degrees of
+# freedom. It is made of special functions, as `scipy.stats` takes longer to import than a check.
 
-    The law is not frozen: that takes SciPy half a millisecond.
-    """
-    from scipy.stats import chi2, f
+
+def _median(d: Floats, freedom: float) -> Floats:
+    from scipy.special import fdtri, gammaincinv
 
     if np.isinf(freedom):
-        return np.asarray(getattr(chi2, method)(x, d, scale=1 / d))
-    return np.asarray(getattr(f, method)(x, d, freedom))
+        return np.asarray(gammaincinv(d / 2, 0.5) / (d / 2))
+    return np.asarray(fdtri(d, freedom, 0.5))
+
+
+def _below(x: Floats, d: Floats, freedom: float) -> Floats:
+    """Return the probability of a variance below each."""
+    from scipy.special import chdtr, fdtr
+
+    return np.asarray(chdtr(d, x * d) if np.isinf(freedom) else fdtr(d, freedom, x))
+
+
+def _log_density(x: Floats, d: Floats, freedom: float) -> Floats:
+    from scipy.special import betaln, gammaln
+
+    half = d / 2
+    if np.isinf(freedom):
+        return np.asarray(half * np.log(half) + (half - 1) * np.log(x) - half * x - gammaln(half))
+    other = freedom / 2
+    odds = half / other * x
+    near = half * np.log(half / other) + (half - 1) * np.log(x)
+    return np.asarray(near - (half + other) * np.log1p(odds) - betaln(half, other))
 
 
 def share_below(differences: Floats, limit: float) -> float:

@@ -94,9 +94,10 @@ def _law(logs: Floats, sd: float, shape: NoiseLaw) -> tuple[Floats, Floats]:
     seen = np.sort(logs)
     weight = np.full(len(seen), 1 / len(seen))
     if len(seen) > _BINS:
-        parts = np.array_split(seen, _BINS)
-        weight = np.array([len(part) for part in parts]) / len(seen)
-        seen = np.array([part.mean() for part in parts])
+        sizes = np.full(_BINS, len(seen) // _BINS)
+        sizes[: len(seen) % _BINS] += 1
+        weight = sizes / len(seen)
+        seen = np.add.reduceat(seen, np.cumsum(sizes) - sizes) / sizes
     if sd < _LEAST or seen[0] == seen[-1]:
         return seen, weight
     # Places where errors are, so that few large errors leave the others fine ones.

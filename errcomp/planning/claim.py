@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -327,13 +328,17 @@ def _needed(
     if ratio <= 1:
         return None, None
 
+    @cache  # the search comes back to numbers that it has tried
+    def reached(units: int) -> float:
+        return power_of(draw, ratio, units, level, seed)
+
     def lacking(log_n: float) -> float:
-        reached = power_of(draw, ratio, round(np.exp(log_n)), level, seed)
-        return float(ndtri(np.clip(reached, 0.001, 0.999)) - ndtri(power))
+        share = reached(round(np.exp(log_n)))
+        return float(ndtri(np.clip(share, 0.001, 0.999)) - ndtri(power))
 
     low = np.log(_FEWEST)
     if lacking(low) >= 0:
-        return _FEWEST, power_of(draw, ratio, _FEWEST, level, seed)
+        return _FEWEST, reached(_FEWEST)
     # The size by the normal approximation; skewness needs more.
     usual = ((ndtri((1 + level) / 2) + ndtri(power)) * spread / np.log(ratio)) ** 2
     high = np.log(max(usual, _FEWEST + 1))
@@ -342,4 +347,4 @@ def _needed(
     if low > np.log(_MOST) or (high > np.log(_MOST) and lacking(high := np.log(_MOST)) < 0):
         return None, None
     units = int(np.ceil(np.exp(brentq(lacking, low, high, xtol=0.005))))
-    return units, power_of(draw, ratio, units, level, seed)
+    return units, reached(units)

@@ -71,7 +71,8 @@ def shuffles(values: Floats, group: Ints, n: int) -> Iterator[Floats]:
     """
     rng = np.random.default_rng(0)
     for _ in range(n):
-        yield values[np.lexsort((rng.random(len(values)), group))]
+        # By group, then by chance: quicker than a sort by both, as the groups are in order.
+        yield values[np.argsort(group + rng.random(len(values)), kind="stable")]
 
 
 def tail(value: float, chance: Floats) -> float:
@@ -93,11 +94,11 @@ def tail(value: float, chance: Floats) -> float:
     >>> tail(7.8, chance), f"{tail(30.0, chance):.0e}"  # of chi-square: 0.05 and 1e-6
     (0.0375, '3e-07')
     """
-    from scipy.stats import gamma
+    from scipy.special import gammaincc  # scipy.stats takes longer to import
 
     if value <= chance.max():
         return float((chance >= value).mean())
     mean, variance = float(chance.mean()), float(chance.var())
     if variance <= 0 or mean <= 0:
         return 1 / (len(chance) + 1)
-    return float(gamma.sf(value, mean**2 / variance, scale=variance / mean))
+    return float(gammaincc(mean**2 / variance, value * mean / variance))

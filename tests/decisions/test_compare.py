@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -13,8 +14,11 @@ import polars as pl
 import pytest
 
 import errcomp as ec
+from errcomp.decisions import probabilities
 from errcomp.decisions.alternatives import CLOSE
 from errcomp.decisions.comparing import Comparison
+from errcomp.decisions.errors import Posterior, Sampler
+from errcomp.decisions.probabilities import Learned
 from errcomp.decisions.results import Decisions
 from errcomp.errors import InputError
 from tests.decisions.laws import choices
@@ -115,12 +119,34 @@ def test_the_same_seed_gives_the_same_bytes_and_the_document_comes_back(
     assert ec.read_result(tmp_path / "d.json").to_json() == decisions.to_json()
 
 
-def test_what_the_contract_names_is_there(decisions: Decisions) -> None:
-    document = json.loads(decisions.to_json())
+@pytest.mark.usefixtures("few_draws")
+def test_what_the_contract_names_is_there() -> None:
+    found = ec.compare(choices(1, devices=4, conditions=6), "device")
+    document = json.loads(found.to_json())
     names = {"calibration", "wrong_when_sure", "share_called", "regret_mean", "regret_max", "rows"}
     assert names <= set(document)
     assert {"stated", "found", "n"} <= set(document["calibration"][0])
     assert {"model", "chosen", "best", "regret"} <= set(document["rows"][0])
+
+
+@pytest.mark.parametrize(
+    ("devices", "steps"),
+    [
+        # Six folds of two of four devices, and the model of all rows; of two devices three folds of
+        # a condition. Each sampler forgets its start in 150 steps.
+        (4, {6: 150 + 400, 1: 150 + 2_000}),
+        (2, {1: 3 * (150 + 600) + 150 + 2_000}),
+    ],
+)
+def test_probabilities_come_from_this_many_draws(
+    devices: int, steps: dict[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of which other tests use fewer."""
+    made: Counter[int] = Counter()
+    monkeypatch.setattr(Sampler, "step", lambda self: made.update([self.folds]))
+    table = choices(1, devices=devices, conditions=3, models=20, present=1.0)
+    ec.compare(table, "device", evaluate=True)
+    assert made == steps
 
 
 def without(frame: pl.DataFrame, devices: list[str]) -> pl.DataFrame:
@@ -164,6 +190,7 @@ def test_a_measured_rival_says_how_long_a_condition_takes() -> None:
     assert (found.p_faster[far] > 0.95).all()
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_measured_table_can_be_compared_without_evaluation() -> None:
     frame = choices(4)
     found = ec.compare(frame, "device", evaluate=False)
@@ -175,6 +202,7 @@ def test_a_measured_table_can_be_compared_without_evaluation() -> None:
     assert {"first", "second", "p_faster", "word"} <= set(document["rows"][0])
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_more_pairs_teach_the_errors() -> None:
     frame = choices(5, present=1.0)
     asked = frame.filter(pl.col("batch") < 3).drop("measured")
@@ -273,11 +301,27 @@ def test_ties_are_counted_and_predicted_ties_are_right_half_of_the_time() -> Non
     assert found.rows[0].regret == pytest.approx(0.05)  # the mean of both that are predicted best
 
 
+def each_repeated(model: Learned, choices: Any, seed: int, times: int) -> Learned:
+    """Return the model with each of its draws several times: their noise is drawn anew."""
+    known = model.posterior
+    parts = (known.slope, known.variance, known.df, known.place)
+    posterior = Posterior(*(np.repeat(part, times, axis=0) for part in parts))
+    absolute = model.absolute
+    return Learned(posterior, model.spread, model.known, absolute, choices.rows, seed + 1)
+
+
+@pytest.mark.usefixtures("few_draws")
 def test_many_alternatives_are_counted_and_too_many_are_not_listed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The same probabilities within the error of 2,000 draws, and only the chosen one's rows."""
     frame = without(choices(11, devices=10, conditions=8, present=1.0), ["D00", "D01", "D02"])
+    learned = probabilities.learned
+    monkeypatch.setattr(
+        probabilities,
+        "learned",
+        lambda found, known, seed: each_repeated(learned(found, known, seed), found, seed, 20),
+    )
     few = ec.compare(frame, "device")
     monkeypatch.setattr("errcomp.decisions.comparing._MANY", 10)
     many = ec.compare(frame, "device")

@@ -111,6 +111,7 @@ def test_prices_decide_and_are_no_noise() -> None:
     assert lost.sum() == 5
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_errors_need_no_price() -> None:
     table, _ = open_choice()
     new = table.filter(pl.col("measured").is_null()).with_columns(rent=1.0 + pl.col("predicted"))
@@ -193,6 +194,7 @@ def test_bad_requests(how: dict[str, Any], message: str) -> None:
         ec.compare(table, "device", **how)
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_a_limit_needs_measured_conditions() -> None:
     frame = choices(2, present=1.0, conditions=4)
     few = frame.filter(pl.col("batch") < 4)

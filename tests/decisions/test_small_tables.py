@@ -14,13 +14,14 @@ import numpy as np
 import pytest
 
 import errcomp as ec
-from errcomp.decisions import compare_kinds, probabilities
+from errcomp.decisions import compare_kinds
 from errcomp.decisions.comparing import Comparison
 from errcomp.decisions.results import Decisions, Duel, TopK, Way
 from errcomp.decisions.view.figures import reliability, tournament
 from errcomp.documents import json_schema
 from errcomp.errors import InputError, NotDefinedError
 from errcomp.tables import Kernels
+from tests.decisions.draws import fewer
 
 NAN = math.nan
 
@@ -28,11 +29,7 @@ NAN = math.nan
 @pytest.fixture(scope="module", autouse=True)
 def few_draws() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        for burn_in in ("errors._BURN", "errors._SHAPES", "conditions._BURN"):
-            patch.setattr(f"errcomp.decisions.{burn_in}", 4)
-        for draws in ("_FOLD_DRAWS", "_CONDITION_DRAWS"):
-            patch.setattr(probabilities, draws, 10)
-        patch.setitem(probabilities.learned.__kwdefaults__, "draws", 10)
+        fewer(patch, 4, 10)
         yield
 
 

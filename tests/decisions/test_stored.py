@@ -14,6 +14,7 @@ import errcomp as ec
 from errcomp.decisions import compare_draws, compare_kinds
 from errcomp.decisions.view.check import report_decisions
 from errcomp.errors import InputError
+from tests.decisions.draws import fewer
 from tests.decisions.laws import choices
 
 pytest.importorskip("matplotlib")
@@ -21,6 +22,12 @@ pytestmark = pytest.mark.extras
 
 Stored = Callable[[str, Any], None]
 Seen = Callable[[Any], dict[str, Any]]
+
+
+@pytest.fixture(autouse=True)
+def fewer_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    fewer(monkeypatch, 50, 200)
+
 
 DEVICES = ["A100-40G", "H100", "L4", "T4", "V100", "MI100"]
 

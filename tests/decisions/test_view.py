@@ -14,6 +14,7 @@ from errcomp.decisions.results import Decisions
 from errcomp.decisions.view.check import limit, report_decisions
 from errcomp.decisions.view.figures import tournament
 from errcomp.errors import InputError
+from tests.decisions.draws import fewer
 
 RNG = np.random.default_rng(1)
 DRAWS = {
@@ -24,7 +25,9 @@ DRAWS = {
 
 @pytest.fixture(scope="module")
 def decisions() -> Decisions:
-    found = ec.compare("neusight", "device", evaluate=True)
+    with pytest.MonkeyPatch.context() as patch:
+        fewer(patch)
+        found = ec.compare("neusight", "device", evaluate=True)
     assert isinstance(found, Decisions)
     return found
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import errcomp as ec
-from errcomp.measurements import audited
+from errcomp.measurements import audited, floor, without_noise
 from errcomp.measurements.audited import measured_side
 from errcomp.measurements.floor import (
     NORMAL,
@@ -29,6 +29,18 @@ from errcomp.stats.permutation import variance_within
 pytestmark = pytest.mark.core
 
 Run = Callable[..., Any]
+
+
+@pytest.fixture
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let an interval of what remains come from two draws, for tests that do not look at it."""
+    monkeypatch.setattr("errcomp.measurements.without_noise._DRAWS", 2)
+
+
+@pytest.fixture
+def few_steps(few_draws: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let what remains be a rough guess, for tests that only ask of which tools it is."""
+    monkeypatch.setattr("errcomp.measurements.without_noise._STEPS", 20)
 
 
 def repeated(sd: float = 0.05, factor: float = 1.02, seed: int = 0, n: int = 100) -> dict[str, Any]:
@@ -87,6 +99,7 @@ def test_rows_of_other_predictions_are_no_repeats() -> None:
     assert side.tools == ()
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_a_repetition_or_a_date_is_no_key() -> None:
     table = {**repeated(), "repeat": np.tile([1, 2, 3], 100)}
     side = measured_side(ec.Pairs(table))
@@ -94,6 +107,7 @@ def test_a_repetition_or_a_date_is_no_key() -> None:
     assert side.repeated == 300
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_a_tool_of_few_predictions_is_left_out() -> None:
     table = several(1.0, 1.2)
     few = {"tool": "0", "batch": 1, "measured": table["measured"][0], "predicted": 1.0}
@@ -102,6 +116,7 @@ def test_a_tool_of_few_predictions_is_left_out() -> None:
     assert [tool.tool for tool in side.tools] == ["A", "B"]
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_tools_of_other_measurements_are_not_compared() -> None:
     # B and D predict repeats of the same cases; C shares none of them, and A is in other units.
     table = several(1.0, 0.998, 1.0, 1.001)
@@ -147,6 +162,7 @@ def test_noise_explains_a_difference_as_often_as_stated() -> None:
     assert 182 <= hits <= 198  # 95 %, within 2.6 binomial standard errors
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_of_many_tools_only_neighbours_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(audited, "_EACH", 2)
     side = measured_side(ec.Pairs(several(0.997, 0.998, 1.001, 1.002)))
@@ -155,6 +171,7 @@ def test_of_many_tools_only_neighbours_are_compared(monkeypatch: pytest.MonkeyPa
     assert {(c.first, c.second) for c in side.too_close} <= {*pairwise(order)}
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_a_page_sorts_what_remains_by_value() -> None:
     view = ec.audit(several(1.0, 1.5)).view()
     table = next(one for one in view.tables if one.title.startswith("Error without"))
@@ -188,6 +205,7 @@ def test_large_tables_are_left_to_the_check(monkeypatch: pytest.MonkeyPatch) -> 
     assert "measurements" not in audit.to_dict()
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_predictions_of_zero_are_left_out() -> None:
     table = repeated()
     table["predicted"] = np.where(table["batch"] > 50, 0.0, table["predicted"])
@@ -196,6 +214,7 @@ def test_predictions_of_zero_are_left_out() -> None:
     assert side.tools[0].mape < 0.1
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_repeats_of_a_negative_prediction_are_repeats() -> None:
     table = repeated()
     table["predicted"] = np.where(table["batch"] > 90, -1.0 * table["batch"], table["predicted"])
@@ -215,6 +234,7 @@ def test_errors_beyond_any_unit_are_left_to_the_caveats() -> None:
     assert side.tools == ()
 
 
+@pytest.mark.usefixtures("few_draws")
 def test_the_audit_says_it(run: Run, tmp_path: Any) -> None:
     import polars as pl
 
@@ -230,6 +250,7 @@ def test_the_audit_says_it(run: Run, tmp_path: Any) -> None:
     assert "No measurement was repeated, so the noise is unknown" in text
 
 
+@pytest.mark.usefixtures("few_steps")
 def test_copies_and_hidden_keys_are_counted(run: Run, tmp_path: Any) -> None:
     import polars as pl
 
@@ -260,6 +281,14 @@ def test_without_noise_every_error_remains() -> None:
     found = remaining(logs, FloorFigure(0.0, 0.0, 0.0))
     expected = float(np.abs(np.expm1(logs)).mean())
     assert (found.mape, found.low, found.high) == pytest.approx((expected,) * 3)
+
+
+def test_many_errors_are_seen_as_the_means_of_200_parts() -> None:
+    logs = np.random.default_rng(0).normal(size=450)
+    seen, weight = without_noise._law(logs, 0.0, NORMAL)
+    parts = np.array_split(np.sort(logs), 200)
+    assert seen == pytest.approx([part.mean() for part in parts])
+    assert weight == pytest.approx([len(part) / 450 for part in parts])
 
 
 def kurtosis(law: str, size: int) -> float:
@@ -328,8 +357,9 @@ def test_a_law_is_drawn_as_its_density_says() -> None:
     assert law.skewed(-9.0).skew == -0.8
 
 
-def test_the_floor_of_skewed_noise_is_lower() -> None:
+def test_the_floor_of_skewed_noise_is_lower(monkeypatch: pytest.MonkeyPatch) -> None:
     """A predictor of the median, against noise of 20 %: below what the mean difference says."""
+    monkeypatch.setattr(floor, "_BLOCKS", 2)  # of the interval
     rng = np.random.default_rng(0)
     x = 0.2 * (rng.gamma(3, size=30_000) - 2.674) / math.sqrt(3)
     true = np.abs(np.expm1(-x)).mean()

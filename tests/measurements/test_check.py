@@ -44,7 +44,10 @@ def test_a_clean_table_has_a_floor_and_nothing_else() -> None:
     assert found.floor.mape == found.floor.with_hidden
 
 
-def test_the_floor_is_that_of_a_perfect_predictor() -> None:
+def test_the_floor_is_that_of_a_perfect_predictor(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The interval and the steps in time take longer, and nobody looks at them here.
+    monkeypatch.setattr("errcomp.measurements.floor._BLOCKS", 2)
+    monkeypatch.setattr("errcomp.measurements.finding.drift._SHUFFLES", 2)
     data = table(groups=2000, sd=0.1)
     truth = data["batch"]
     printed = float(np.mean(np.abs(truth - data["ms"]) / data["ms"]))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 from errcomp.measurements import check
+from errcomp.measurements.finding import clusters
 from errcomp.measurements.finding.clusters import clusters_of
 from errcomp.measurements.results import MeasurementCheck
 
@@ -16,7 +17,7 @@ Floats = NDArray[np.float64]
 
 def usual(some: Floats) -> bool:
     """Say whether values are noise of variance 1."""
-    return bool(chi2.sf(((some - some.mean()) ** 2).sum(), len(some) - 1) >= 0.005)
+    return bool(chdtrc(len(some) - 1, ((some - some.mean()) ** 2).sum()) >= 0.005)
 
 
 def found(draw: str, n: int, tables: int = 200) -> float:
@@ -59,6 +60,21 @@ def test_a_side_that_spreads_is_no_cluster() -> None:
     x = np.r_[np.zeros(6), np.linspace(50, 100, 6)]
     assert clusters_of(x, usual) == []
     assert len(clusters_of(np.r_[np.zeros(6), np.full(6, 50.0)], usual)) == 2
+
+
+@pytest.mark.parametrize(("n", "k"), [(4, 2), (4, 3), (6, 3), (12, 2), (12, 5), (40, 4)])
+def test_samples_are_cut_all_at_once_as_values_are(
+    n: int, k: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(clusters, "_SAMPLES", 60)
+    ratios = []
+    for x in np.sort(np.random.default_rng([n, k]).normal(size=(60, n)), axis=1):
+        parts = [x]
+        while len(parts) < k and clusters._cut_once(parts):
+            pass
+        ratios.append(clusters._ratio(parts, x))
+    limit = clusters._limit.__wrapped__(n, k)
+    assert limit == pytest.approx(float(np.quantile(ratios, 0.05)))
 
 
 def test_three_values_are_too_few() -> None:

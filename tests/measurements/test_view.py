@@ -95,8 +95,9 @@ def test_the_map_shows_each_copy_at_its_row() -> None:
 
 
 @pytest.mark.extras
-def test_errors_beside_the_noise() -> None:
+def test_errors_beside_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
+    monkeypatch.setattr("errcomp.measurements.without_noise._DRAWS", 2)  # of an interval
     batch = np.repeat(np.arange(1, 61), 3)
     measured = batch * np.exp(0.05 * np.random.default_rng(0).normal(size=180))
     tools = np.repeat(["A", "B"], 180)

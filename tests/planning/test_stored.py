@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp.planning import plan_claim
+from errcomp.planning import claim, plan_claim
 
 pytest.importorskip("matplotlib")
 pytestmark = pytest.mark.extras
@@ -25,7 +25,12 @@ def pilot() -> dict[str, Any]:
     }
 
 
-def test_plans(seen: Callable[[Any], Any], stored: Callable[[str, Any], None]) -> None:
+def test_plans(
+    seen: Callable[[Any], Any],
+    stored: Callable[[str, Any], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(claim, "_DRAWS", 400)
     made = {
         "by assumption": plan_claim(0.1, seed=1),
         "wider errors": plan_claim(0.1, spread=1.5, expected=[0.05, 0.09], power=0.9, level=0.9),

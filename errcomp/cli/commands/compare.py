@@ -144,6 +144,11 @@ def run(args: argparse.Namespace) -> None:
     check_targets(args, [args.table, args.errors])
     if is_check(args) and not (args.evaluate and args.fail_on):
         raise InputError("a check needs --evaluate and a condition, e.g. --fail-on 'regret>5%'")
+    if args.fail_on:
+        from errcomp.decisions.view.check import limit
+
+        for text in args.fail_on:
+            limit(text)  # refused before the evaluation, which takes seconds
     if args.missing == "raise":
         args.missing = "keep"  # rows without a measurement are the choices to make
     pairs = load_kernels(args, args.table) if args.kernels else load_table(args)

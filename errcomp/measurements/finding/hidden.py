@@ -191,12 +191,12 @@ def _with_clusters(group: Group, logs: Floats, noise: Noise) -> Group:
 
 def _reported(repeats: Repeats, noise: Noise) -> Mask:
     """Say which groups differ by more than noise."""
-    from scipy.stats import binom
+    from scipy.special import bdtrc
 
     p = noise.p_of(repeats)
     reported = _below(p, _FALSE)
     low = p < _SURE
-    if binom.sf(low.sum() - 1, len(p), _SURE) < _EXCESS:
+    if bdtrc(int(low.sum()) - 1, len(p), _SURE) < _EXCESS:
         reported = reported | low
     # Where up to a tenth of the groups differ, they are part of the law above.
     return reported | _below(noise_of(repeats, _MANY).p_of(repeats), _FALSE_OF_MANY)

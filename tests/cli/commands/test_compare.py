@@ -105,6 +105,15 @@ def test_bad_usage(run: Callable[..., Any], argv: tuple[str, ...], message: str)
     assert message in ran.err
 
 
+def test_a_condition_is_read_before_anything_is_evaluated(
+    run: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("errcomp.decisions.compare", None)
+    ran = run("compare", "neusight", "--between", "device", "--evaluate", "--fail-on", "regret")
+    assert ran.code == 2
+    assert "'regret' is not a condition" in ran.err
+
+
 def test_without_a_kind_of_choice_every_kind_is_evaluated(
     run: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
