@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from errcomp.calibration import Composition
+from errcomp.calibration.fitted import CompositionModel
 from errcomp.tables import Kernels
 
 DEVICES = ("A100", "H100", "L4", "MI210", "V100")
@@ -52,3 +54,18 @@ def simulated(
 @pytest.fixture(scope="session")
 def runs_of() -> Callable[..., Kernels]:
     return simulated
+
+
+@pytest.fixture(scope="session")
+def fitted() -> Composition:
+    """A fit of the baselines to all runs; no test changes it."""
+    return Composition(estimators=("device",)).fit(simulated())
+
+
+@pytest.fixture(scope="session")
+def model() -> CompositionModel:
+    """Baselines and physics, fitted to all devices but the H100; no test changes it."""
+    known = tuple(name for name in DEVICES if name != "H100")
+    found = Composition(estimators=("physics",)).fit(simulated(known)).model_
+    assert isinstance(found, CompositionModel)
+    return found

@@ -32,24 +32,29 @@ def disturbed(runs: Kernels, name: str = SLOW, factor: float = 5.0) -> Kernels:
     return runs
 
 
-def test_a_fit_leaves_out_flagged_runs_and_says_so(runs_of: Any) -> None:
+@pytest.fixture(scope="module")
+def flagging(runs_of: Any) -> Composition:
+    """A fit to runs of which one is flagged."""
+    return Composition(estimators=()).fit(disturbed(runs_of()))
+
+
+def test_a_fit_leaves_out_flagged_runs_and_says_so(flagging: Composition, runs_of: Any) -> None:
     clean = runs_of()
     without = clean.take(clean.run != SLOW)
-    fitted = Composition(estimators=()).fit(disturbed(runs_of()))
-    assert [*fitted.unused_] == [SLOW]
-    assert fitted.unused_[SLOW].startswith("flagged by slow-matmul, and used for the bands alone")
-    assert len(fitted.model_.training) == without.n_runs == 39
+    assert [*flagging.unused_] == [SLOW]
+    assert flagging.unused_[SLOW].startswith("flagged by slow-matmul, and used for the bands alone")
+    assert len(flagging.model_.training) == without.n_runs == 39
     plain = Composition(estimators=()).fit(without)
     new = clean.take(clean.device == "H100")
     for name in ("global", "linear"):
         found, wanted = (
-            each.predict(new, estimator=name).predicted.tolist() for each in (fitted, plain)
+            each.predict(new, estimator=name).predicted.tolist() for each in (flagging, plain)
         )
         assert found == pytest.approx(wanted, rel=1e-9)
 
 
-def test_bands_are_calibrated_on_flagged_runs_too(runs_of: Any) -> None:
-    model = Composition(estimators=()).fit(disturbed(runs_of())).model_
+def test_bands_are_calibrated_on_flagged_runs_too(flagging: Composition) -> None:
+    model = flagging.model_
     assert {band.info_[0].n for band in model.bands.values()} == {40}
     assert model.held_out is not None
     assert model.flagged is not None
@@ -61,15 +66,15 @@ def test_bands_are_calibrated_on_flagged_runs_too(runs_of: Any) -> None:
         assert np.abs(left.error[:-1]).max() > 0.05
 
 
-def test_a_model_without_flagged_runs_has_none(runs_of: Any) -> None:
-    model = Composition(estimators=()).fit(runs_of()).model_
+def test_a_model_without_flagged_runs_has_none(fitted: Composition) -> None:
+    model = fitted.model_
     assert model.flagged is None
     assert model.held_out is not None
     assert model.held_out.runs == 40
 
 
-def test_a_model_file_keeps_flagged_runs(runs_of: Any, tmp_path: Path) -> None:
-    model = Composition(estimators=()).fit(disturbed(runs_of())).model_
+def test_a_model_file_keeps_flagged_runs(flagging: Composition, tmp_path: Path) -> None:
+    model = flagging.model_
     save_model(model, tmp_path / "model.errcomp", created="2030-01-31")
     loaded = load_model(tmp_path / "model.errcomp")
     assert loaded.flagged is not None
@@ -77,12 +82,11 @@ def test_a_model_file_keeps_flagged_runs(runs_of: Any, tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.flagged.x, model.flagged.x)
 
 
-def test_a_flagged_run_of_the_fit_is_not_adapted_with(runs_of: Any) -> None:
+def test_a_flagged_run_of_the_fit_is_not_adapted_with(flagging: Composition, runs_of: Any) -> None:
     """Alone it might not be flagged again."""
     runs = disturbed(runs_of())
-    model = Composition(estimators=()).fit(runs).model_
     with pytest.raises(InputError, match="the fit left out this run, because a rule flags it"):
-        model.adapt(runs.take(runs.run == SLOW))
+        flagging.model_.adapt(runs.take(runs.run == SLOW))
 
 
 def test_flagged_runs_widen_the_bands_of_an_adaptation() -> None:
@@ -100,10 +104,13 @@ def test_flagged_runs_widen_the_bands_of_an_adaptation() -> None:
 
 
 def test_flagged_runs_can_be_kept(runs_of: Any) -> None:
-    fitted = Composition(estimators=(), keep_flagged=True).fit(disturbed(runs_of()))
-    assert fitted.unused_ == {}
-    assert len(fitted.model_.training) == 40
-    assert fitted.get_params()["keep_flagged"] is True
+    runs = disturbed(runs_of(("A100", "L4"), ("bert", "gpt2", "opt")))
+    plain, kept = (
+        Composition(estimators=(), keep_flagged=keep).fit(runs) for keep in (False, True)
+    )
+    assert ([*plain.unused_], kept.unused_) == ([SLOW], {})
+    assert len(kept.model_.training) == 12
+    assert kept.get_params()["keep_flagged"] is True
 
 
 @pytest.mark.slow
@@ -127,8 +134,8 @@ def test_too_few_runs_are_all_kept(runs_of: Any) -> None:
     assert len(fitted.model_.training) == 8
 
 
-def test_the_band_of_a_flagged_run_is_wider_by_the_doubt(runs_of: Any) -> None:
-    model = Composition(estimators=()).fit(runs_of()).model_
+def test_the_band_of_a_flagged_run_is_wider_by_the_doubt(fitted: Composition, runs_of: Any) -> None:
+    model = fitted.model_
     new = runs_of(("L4",), seed=5)
     before = model.predict(new)
     after = model.predict(disturbed(runs_of(("L4",), seed=5)))
@@ -143,9 +150,9 @@ def test_the_band_of_a_flagged_run_is_wider_by_the_doubt(runs_of: Any) -> None:
     assert not any("flagged" in text for texts in before.warnings for text in texts)
 
 
-def test_a_prediction_does_not_look_at_measured_phases(runs_of: Any) -> None:
+def test_a_prediction_does_not_look_at_measured_phases(fitted: Composition, runs_of: Any) -> None:
     """They are part of what is to be predicted."""
-    model = Composition(estimators=()).fit(runs_of()).model_
+    model = fitted.model_
     plain = runs_of(("L4",), seed=5)
     rows = range(plain.n)
     phase = ["forward" if i % 2 else "backward" for i in rows]

@@ -12,6 +12,7 @@ from errcomp.calibration.composition import fits as parts
 from errcomp.calibration.composition.fits import Fits
 from errcomp.calibration.features import FEATURES
 from errcomp.calibration.kernels import KernelCorrection
+from errcomp.calibration.preparing import Preparation, Prepared
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
@@ -20,6 +21,13 @@ CORRECTION = [feature.name for feature in FEATURES].index("kernel_correction")
 
 def everything(fits: Fits) -> np.ndarray[Any, Any]:
     return np.ones(fits.kernels.n_runs, dtype=bool)
+
+
+@pytest.fixture(scope="module")
+def corrected(runs_of: Any) -> tuple[Preparation, Prepared]:
+    """All runs, their predicted kernels corrected."""
+    fits = Fits(runs_of(), "prediction", seed=0, n_jobs=1)
+    return fits.prepared(everything(fits))
 
 
 def test_which_runs_kernels_are_of(runs_of: Any) -> None:
@@ -58,10 +66,10 @@ def test_measured_kernels_are_not_corrected(runs_of: Any) -> None:
     assert not prepared.design.x[:, CORRECTION].any()
 
 
-def test_kernels_of_the_fit_are_corrected_as_those_of_new_runs(runs_of: Any) -> None:
-    table = runs_of()
-    fits = Fits(table, "prediction", seed=0, n_jobs=1)
-    preparation, prepared = fits.prepared(everything(fits))
+def test_kernels_of_the_fit_are_corrected_as_those_of_new_runs(
+    runs_of: Any, corrected: tuple[Preparation, Prepared]
+) -> None:
+    table, (preparation, prepared) = runs_of(), corrected
     assert preparation.correction is not None
     assert list(prepared.design.run) == list(table.runs)
     assert preparation.typical_spread == np.median(prepared.spread) > 0
@@ -74,10 +82,10 @@ def test_kernels_of_the_fit_are_corrected_as_those_of_new_runs(runs_of: Any) -> 
         assert prepared.design.x[here, CORRECTION] == pytest.approx(expected)
 
 
-def test_corrections_of_classes_are_found(runs_of: Any) -> None:
-    table = runs_of()
-    fits = Fits(table, "prediction", seed=0, n_jobs=1)
-    _, prepared = fits.prepared(everything(fits))
+def test_corrections_of_classes_are_found(
+    runs_of: Any, corrected: tuple[Preparation, Prepared]
+) -> None:
+    table, (_, prepared) = runs_of(), corrected
     total = table.totals()
     off = np.log(total.measured / total.predicted)
     assert np.abs(off).mean() > 0.04
@@ -86,7 +94,7 @@ def test_corrections_of_classes_are_found(runs_of: Any) -> None:
 
 @pytest.mark.parametrize("name", ["device", ""])
 def test_without_models_devices_or_parts_are_left_out(runs_of: Any, name: str) -> None:
-    table = runs_of()
+    table = runs_of(("A100", "L4", "V100"), ("bert", "gpt2"))
     columns = {key: table.column(key) for key in ("run", "kernel", "kernel_class")}
     times = ("count", "predicted", "measured", "run_measured")
     columns |= {key: getattr(table, key) for key in times}

@@ -2,8 +2,9 @@ r"""Partial pooling of kernels: the fit, and predictions for new kernels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -203,6 +204,8 @@ _FREEDOM = 4.0
 #: Least spread of a class: 0.1 %.
 _RESOLUTION = 1e-3
 _ROUNDS = 8
+#: Levels that are kept while variances are fitted: those of one place, and of a step of each ratio.
+_LEVELS_KEPT = 4
 #: Fewest kernels for a 90 % quantile.
 _FEWEST = 50
 #: Medians of the log-normal priors of standard deviations, for cases without data: the spread of
@@ -346,19 +349,37 @@ class _Fit:
         run, cell, family = np.exp(2 * theta[1:4]).tolist()
         return run, cell, family if self.n_families > 1 else 0.0
 
-    def _levels(self, level: _Level, theta: Floats) -> tuple[_Level, _Level, _Level]:
-        run, cell, family = self._ratios(theta)
-        cells = level.up(self.run_cell, len(self.cell_kind), run)
-        families = cells.up(self.cell_family, len(self.family_kind), cell)
-        return cells, families, families.up(self.family_kind, self.n_kinds, family)
+    def _levels(self, level: _Level) -> Callable[[Floats], tuple[_Level, _Level]]:
+        """Return what gathers the runs in cells and in classes.
+
+        A step of one ratio leaves the levels below it as they are: these are not computed again.
+        """
+
+        @lru_cache(_LEVELS_KEPT)
+        def cells(run: float) -> _Level:
+            return level.up(self.run_cell, len(self.cell_kind), run)
+
+        @lru_cache(_LEVELS_KEPT)
+        def families(run: float, cell: float) -> _Level:
+            return cells(run).up(self.cell_family, len(self.family_kind), cell)
+
+        @lru_cache(_LEVELS_KEPT)
+        def kinds(run: float, cell: float, family: float) -> _Level:
+            return families(run, cell).up(self.family_kind, self.n_kinds, family)
+
+        def gather(theta: Floats) -> tuple[_Level, _Level]:
+            ratios = self._ratios(theta)
+            return cells(ratios[0]), kinds(*ratios)
+
+        return gather
 
     def _scales(self) -> None:
         """Fit variances by restricted likelihood, integrated over the classes' scales (a t)."""
         run_device = self.cell_device[self.run_cell]
-        level = self.level._replace(mean=self.level.mean - self.device[run_device])
+        gather = self._levels(self.level._replace(mean=self.level.mean - self.device[run_device]))
 
         def loss(theta: Floats) -> float:
-            top, nu = self._levels(level, theta)[2], np.exp(theta[4])
+            top, nu = gather(theta)[1], np.exp(theta[4])
             prior, half = nu * np.exp(2 * theta[0]), (nu + self.freedom) / 2
             t = special.gammaln(half) - special.gammaln(nu / 2) + nu / 2 * np.log(prior)
             t = t - half * np.log(prior + top.scatter)
@@ -369,7 +390,7 @@ class _Fit:
         self.theta = _minimise(loss, self.theta)
         self.nu = float(np.exp(self.theta[4]))
         self.usual = float(np.exp(2 * self.theta[0]))
-        self.cells, _, self.top = self._levels(level, self.theta)
+        self.cells, self.top = gather(self.theta)
         scatter = self.nu * self.usual + self.top.scatter
         self.scale = np.maximum(scatter / (self.nu + self.freedom), _RESOLUTION**2)
 
@@ -511,8 +532,28 @@ def _numbered(*codes: Codes) -> tuple[NDArray[np.int64], Codes]:
     return groups, number.ravel()
 
 
-def _minimise(loss: Any, start: Any) -> Floats:
+#: Range of the logarithms, and the step of differences.
+_LOW, _HIGH, _STEP = -9.0, 5.0, 1e-8
+
+
+def _minimise(loss: Callable[[Floats], float], start: Any) -> Floats:
     """Minimise over logarithms, within the range of a double."""
-    bounds = [(-9.0, 5.0)] * len(start)
-    solution = optimize.minimize(loss, np.asarray(start), method="L-BFGS-B", bounds=bounds)
+
+    def with_slopes(at: Floats) -> tuple[float, Floats]:
+        # The forward differences of SciPy, which checks its arguments longer than a loss takes.
+        value, slopes = loss(at), np.empty(len(at))
+        for i, here in enumerate(at.tolist()):
+            there = here + _STEP if here + _STEP <= _HIGH else here - _STEP
+            beside = at.copy()
+            beside[i] = there
+            slopes[i] = (loss(beside) - value) / (there - here)
+        return value, slopes
+
+    solution = optimize.minimize(
+        with_slopes,
+        np.asarray(start),
+        jac=True,
+        method="L-BFGS-B",
+        bounds=[(_LOW, _HIGH)] * len(start),
+    )
     return np.asarray(solution.x, dtype=np.float64)

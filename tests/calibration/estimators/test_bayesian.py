@@ -625,15 +625,14 @@ class TestInterrupted:
         return after
 
     def test_finished_chains_are_kept_and_said_so(self, interrupt):
-        data, whole = runs(), quick(**BARE, chains=3).fit(**runs())
+        first = quick(**BARE, chains=2).fit(**runs()).posterior_.posterior
         interrupt(2)
         with pytest.warns(
             SamplingWarning, match="interrupted: 2 of 3 chains were finished and are kept"
         ):
-            model = quick(**BARE, chains=3).fit(**data)
+            model = quick(**BARE, chains=3).fit(**runs())
         assert model.diagnostics_.interrupted
         assert (model.diagnostics_.chains, model.portable_.n_draws) == (2, 100)
-        first = whole.posterior_.posterior.isel(chain=slice(2))
         assert model.posterior_.posterior.sigma.values.tobytes() == first.sigma.values.tobytes()
 
     def test_before_the_first_chain(self, interrupt):

@@ -37,6 +37,17 @@ def physics() -> PhysicsResidual:
     return PhysicsResidual(launch=(0,), host=(1,), offset=2)
 
 
+@pytest.fixture(scope="module")
+def runs() -> Any:
+    return simulated(np.random.default_rng(5))
+
+
+@pytest.fixture(scope="module")
+def fitted(runs: Any) -> PhysicsResidual:
+    x, y, device, model = runs
+    return physics().fit(x, y, device=device, model=model)
+
+
 def test_derivatives_are_those_of_the_location() -> None:
     rng = np.random.default_rng(1)
     costs, hosts = rng.uniform(0, 0.4, (30, 2)), rng.uniform(0.0, 0.3, (30, 2))
@@ -76,9 +87,8 @@ def test_what_was_planted_is_recovered(outliers: float) -> None:
     assert offset == pytest.approx(1.0, abs=0.1)
 
 
-def test_parts_add_up_and_host_bound_runs_are_told() -> None:
-    x, y, device, model = simulated(np.random.default_rng(3))
-    fitted = physics().fit(x, y, device=device, model=model)
+def test_parts_add_up_and_host_bound_runs_are_told(runs: Any, fitted: PhysicsResidual) -> None:
+    x, _, device, _ = runs
     parts = fitted.portable_.parts(x, device=device)
     assert np.sum(list(parts.values()), axis=0) == pytest.approx(fitted.predict(x, device=device))
     bound = x[:, 1] > 0.2
@@ -167,9 +177,8 @@ def test_graphs_need_no_host() -> None:
     assert (host[~graph & (runs.mode == "inference")] > 0).all()
 
 
-def test_it_is_stored_and_restored() -> None:
-    x, y, device, model = simulated(np.random.default_rng(5))
-    fitted = physics().fit(x, y, device=device, model=model)
+def test_it_is_stored_and_restored(runs: Any, fitted: PhysicsResidual) -> None:
+    x, _, device, _ = runs
     again = PhysicsModel.from_arrays(*fitted.portable_.to_arrays())
     q = [0.05, 0.5, 0.95]
     assert (
@@ -197,9 +206,10 @@ def test_it_is_stored_and_restored() -> None:
         ("offset", None, "offset must be float64"),
     ],
 )
-def test_a_damaged_model_is_refused(key: str, value: Any, words: str) -> None:
-    x, y, device, model = simulated(np.random.default_rng(5))
-    meta, arrays = physics().fit(x, y, device=device, model=model).portable_.to_arrays()
+def test_a_damaged_model_is_refused(
+    fitted: PhysicsResidual, key: str, value: Any, words: str
+) -> None:
+    meta, arrays = fitted.portable_.to_arrays()
     if key in arrays and (value is None or isinstance(value, np.ndarray)):
         arrays = {**arrays, key: value}
     else:

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate, optimize, stats
 
 from errcomp.calibration.kernels import KERNEL_LEVELS, KernelCorrection
-from errcomp.calibration.kernels.pooling import CONSISTENCY, Pooled
+from errcomp.calibration.kernels.pooling import CONSISTENCY, Pooled, _minimise
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
@@ -638,3 +638,18 @@ def test_every_effect_has_a_shape_in_the_file() -> None:
     from errcomp.calibration.kernels.pooling import _SHAPES
 
     assert set(_SHAPES) == {f.name for f in fields(Pooled)}
+
+
+@pytest.mark.parametrize("lowest", [-20.0, -1.0, 20.0])
+def test_variances_are_found_as_scipy_finds_them(lowest: float) -> None:
+    """Also where the least loss is at, or beyond, an end of the range."""
+    asked: list[float] = []
+
+    def loss(log: Any) -> float:
+        asked.extend(log.tolist())
+        return float(np.sum(np.cosh((log - lowest) / 5) + 0.1 * np.cos(3 * log)))
+
+    start, ends = [-2.0, 3.0], [(-9.0, 5.0)] * 2
+    expected = optimize.minimize(loss, start, method="L-BFGS-B", bounds=ends).x
+    assert _minimise(loss, start).tolist() == expected.tolist()
+    assert -9.0 <= min(asked) < max(asked) <= 5.0

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp.calibration import Composition, adapt_model, check_runs
+from errcomp.calibration import adapt_model, check_runs
+from errcomp.calibration.fitted import CompositionModel
 from errcomp.calibration.plausibility import RULES
 from errcomp.datasets import load
 from errcomp.documents import load as load_document
@@ -80,9 +81,10 @@ def test_a_device_that_is_slow_as_a_whole_has_no_slow_clocks() -> None:
     assert flagged(columns, "clocks") == []
 
 
-def test_an_adaptation_uses_a_device_whose_predictions_are_all_too_short(runs_of: Any) -> None:
+def test_an_adaptation_uses_a_device_whose_predictions_are_all_too_short(
+    model: CompositionModel, runs_of: Any
+) -> None:
     """All its matrix products take three times as long as predicted: no run is disturbed."""
-    model = Composition(estimators=()).fit(runs_of(("A100", "L4", "MI210", "V100"))).model_
     new = runs_of(("H100",), seed=4)
     new.predicted = np.where(new.kernel_class == "Linear", new.predicted / 3, new.predicted)
     found = adapt_model(model, new)
@@ -171,8 +173,7 @@ def test_false_flags_and_power(law: Law, most: float) -> None:
     assert hits / times > 0.95
 
 
-def test_an_adaptation_leaves_out_flagged_runs(runs_of: Any) -> None:
-    model = Composition(estimators=()).fit(runs_of(("A100", "L4", "MI210", "V100"))).model_
+def test_an_adaptation_leaves_out_flagged_runs(model: CompositionModel, runs_of: Any) -> None:
     new = runs_of(("H100",), seed=4)
     names = ("H100/bert/1", "H100/opt/8")
     few = new.take(np.isin(new.run.astype(str), names))
@@ -186,8 +187,9 @@ def test_an_adaptation_leaves_out_flagged_runs(runs_of: Any) -> None:
         adapt_model(model, few.take(few.run == names[0]))
 
 
-def test_an_adaptation_names_runs_that_wait_for_their_host(runs_of: Any) -> None:
-    model = Composition(estimators=()).fit(runs_of(("A100", "L4", "MI210", "V100"))).model_
+def test_an_adaptation_names_runs_that_wait_for_their_host(
+    model: CompositionModel, runs_of: Any
+) -> None:
     few = runs_of(("H100",), ("bert",), seed=4).take(np.arange(4))
     few.measured, few.predicted = np.full(4, 0.001), np.full(4, 0.001)
     few.run_measured = np.full(4, 0.2)

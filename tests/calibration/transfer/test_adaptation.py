@@ -35,17 +35,23 @@ def some(runs: Kernels, *names: str) -> Kernels:
 
 
 @pytest.fixture(scope="module")
-def model(runs_of: Any) -> CompositionModel:
-    return Composition(estimators=("physics",)).fit(runs_of(KNOWN)).model_
-
-
-@pytest.fixture(scope="module")
 def new(runs_of: Any) -> Kernels:
     """Runs of a device that takes 15 % longer than the kernels of the others would say."""
     return slow(runs_of(("H100",), seed=4), 1.15)
 
 
 NAMES = ("H100/bert/1", "H100/opt/8", "H100/xlnet/1")
+
+
+@pytest.fixture(scope="module")
+def result(model: CompositionModel, new: Kernels) -> Adaptation:
+    return adapt_model(model, some(new, *NAMES))
+
+
+@pytest.fixture(scope="module")
+def adapted(result: Adaptation) -> CompositionModel:
+    assert result.model is not None
+    return result.model
 
 
 @pytest.mark.slow
@@ -76,8 +82,10 @@ def test_other_devices_stay_as_they_were(
     assert not model.adapted
 
 
-def test_the_result_says_what_changed(model: CompositionModel, new: Kernels) -> None:
-    found = adapt_model(model, some(new, *NAMES))
+def test_the_result_says_what_changed(
+    model: CompositionModel, result: Adaptation, new: Kernels
+) -> None:
+    found = result
     (row,) = found.rows
     assert (row.device, row.in_fit, row.runs, row.groups) == ("H100", False, 3, 4)
     truth, predicted = (
@@ -108,8 +116,10 @@ def test_a_device_of_the_fit_is_adapted_too(model: CompositionModel, runs_of: An
     assert found.model.predict(rest).predicted[0] > model.predict(rest).predicted[0]
 
 
-def test_a_file_holds_the_adaptation(model: CompositionModel, new: Kernels, tmp_path: Path) -> None:
-    found = model.adapt(some(new, *NAMES))
+def test_a_file_holds_the_adaptation(
+    adapted: CompositionModel, new: Kernels, tmp_path: Path
+) -> None:
+    found = adapted
     save_model(found, tmp_path / "new.errcomp", created="2026-01-31")
     again = load_model(tmp_path / "new.errcomp")
     assert again.predict(new).to_dict() == found.predict(new).to_dict()
@@ -126,13 +136,15 @@ def test_runs_one_by_one_are_as_good_as_together(model: CompositionModel, new: K
     assert one_by_one.predict(new).predicted == pytest.approx(together.predict(new).predicted)
 
 
-def test_times_in_another_unit_are_the_same_runs(model: CompositionModel, new: Kernels) -> None:
+def test_times_in_another_unit_are_the_same_runs(
+    model: CompositionModel, result: Adaptation, new: Kernels
+) -> None:
     micro = some(new, *NAMES)
     for name in ("measured", "predicted", "run_measured"):
         setattr(micro, name, getattr(micro, name) * 1000)
     micro.unit = "us"
-    found, plain = adapt_model(model, micro), adapt_model(model, some(new, *NAMES))
-    assert found.rows[0].shift == pytest.approx(plain.rows[0].shift)
+    found = adapt_model(model, micro)
+    assert found.rows[0].shift == pytest.approx(result.rows[0].shift)
     micro.unit = None
     with pytest.raises(InputError, match="unit"):
         model.adapt(micro)
@@ -205,11 +217,8 @@ def test_an_estimator_adapts_in_place(runs_of: Any, new: Kernels) -> None:
         lambda a: {k: v for k, v in a.items() if k != "x"},
     ],
 )
-def test_damaged_arrays_of_an_adaptation(
-    model: CompositionModel, new: Kernels, change: Any
-) -> None:
-    adapted = model.adapt(some(new, *NAMES)).adapted["H100"]
-    meta, arrays = adapted.to_arrays()
+def test_damaged_arrays_of_an_adaptation(adapted: CompositionModel, change: Any) -> None:
+    meta, arrays = adapted.adapted["H100"].to_arrays()
     with pytest.raises(InputError, match="run, x and errors"):
         Adapted.from_arrays(meta, change(arrays))
 
@@ -226,9 +235,9 @@ def test_damaged_arrays_of_an_adaptation(
     ],
 )
 def test_damaged_numbers_of_an_adaptation(
-    model: CompositionModel, new: Kernels, change: dict[str, Any], message: str
+    adapted: CompositionModel, change: dict[str, Any], message: str
 ) -> None:
-    meta, arrays = model.adapt(some(new, *NAMES)).adapted["H100"].to_arrays()
+    meta, arrays = adapted.adapted["H100"].to_arrays()
     meta["learnt"]["sum"] |= change
     with pytest.raises(InputError, match=message):
         Adapted.from_arrays(meta, arrays)
@@ -236,9 +245,11 @@ def test_damaged_numbers_of_an_adaptation(
         Adapted.from_arrays({**meta, "regime": "moon"}, arrays)
 
 
-def test_parts_that_do_not_fit_the_model(model: CompositionModel, new: Kernels) -> None:
-    content = content_of(model.adapt(some(new, *NAMES)), created="2026-01-31")
-    twice = Member.of("adapted_1", model.adapt(some(new, *NAMES)).adapted["H100"])
+def test_parts_that_do_not_fit_the_model(
+    model: CompositionModel, adapted: CompositionModel
+) -> None:
+    content = content_of(adapted, created="2026-01-31")
+    twice = Member.of("adapted_1", adapted.adapted["H100"])
     twice = replace(twice, non_finite=("x",))
     with pytest.raises(InputError, match="is there twice"):
         model_of(replace(content, members=(*content.members, twice)))

@@ -8,22 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from errcomp.calibration import Composition, plan_runs
+from errcomp.calibration import plan_runs
 from errcomp.calibration.fitted import CompositionModel
 from errcomp.documents import load
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
-KNOWN = ("A100", "L4", "MI210", "V100")
-
 
 def some(runs: Kernels, *names: str) -> Kernels:
     return runs.take(np.isin(runs.run.astype(str), names))
-
-
-@pytest.fixture(scope="module")
-def model(runs_of: Any) -> CompositionModel:
-    return Composition(estimators=("physics",)).fit(runs_of(KNOWN)).model_
 
 
 @pytest.fixture(scope="module")
