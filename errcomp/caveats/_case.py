@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -310,16 +310,10 @@ class Case:
         """Random orders of the pairs, shape (RESAMPLES, n); only up to SIMULATED pairs."""
         return orders(self.n, self.seed)
 
-    @cached_property
+    @property
     def laplace_errors(self) -> Floats:
         """Absolute Laplace errors of one scale, shape (RESAMPLES, n); only up to SIMULATED."""
-        return np.random.default_rng([self.seed, 2]).exponential(size=(RESAMPLES, self.n))
-
-    @cached_property
-    def student_errors(self) -> Floats:
-        """Absolute errors of Student's t of one scale, as `laplace_errors`."""
-        rng = np.random.default_rng([self.seed, 3])
-        return np.abs(rng.standard_t(STUDENT, size=(RESAMPLES, self.n)))
+        return laplace_errors(self.n, self.seed)
 
 
 def configuration(case: Case, without: Collection[str] = ()) -> tuple[str, ...]:
@@ -344,10 +338,35 @@ def configuration(case: Case, without: Collection[str] = ()) -> tuple[str, ...]:
     return tuple(keys)
 
 
+# Groups of one size have the same samples.
+@lru_cache(maxsize=4)
 def orders(n: int, seed: int) -> NDArray[np.int16]:
     """Return random orders of n pairs, shape (RESAMPLES, n)."""
     rows = np.tile(np.arange(n, dtype=np.int16), (RESAMPLES, 1))
-    return np.random.default_rng([seed, 1]).permuted(rows, axis=1)
+    return _fixed(np.random.default_rng([seed, 1]).permuted(rows, axis=1))
+
+
+@lru_cache(maxsize=4)
+def laplace_errors(n: int, seed: int) -> Floats:
+    """Return absolute Laplace errors of one scale, shape (RESAMPLES, n)."""
+    return _fixed(np.random.default_rng([seed, 2]).exponential(size=(RESAMPLES, n)))
+
+
+@lru_cache(maxsize=64)
+def largest_of_usual(n: int, seed: int) -> tuple[Floats, Floats]:
+    """Return largest over mean error, (RESAMPLES,) each, of Laplace and of Student t errors."""
+    student = np.random.default_rng([seed, 3]).standard_t(STUDENT, size=(RESAMPLES, n))
+    laplace, student = (
+        _fixed(errors.max(axis=1) / errors.mean(axis=1))
+        for errors in (laplace_errors(n, seed), np.abs(student))
+    )
+    return laplace, student
+
+
+def _fixed(values: NDArray[Any]) -> NDArray[Any]:
+    """Return values that are kept for other groups, so that nothing can change them."""
+    values.flags.writeable = False
+    return values
 
 
 def _is_measurement(values: NDArray[Any]) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,8 @@ from errcomp.caveats._case import (
     SIMULATED,
     STUDENT,
     Finding,
+    laplace_errors,
+    largest_of_usual,
     percent,
     plural,
 )
@@ -178,7 +181,7 @@ def _largest(case: Case, ratio: float) -> tuple[float, float]:
     """
     if case.n > SIMULATED:
         return largest_over_mean(case.n), p_of_largest(ratio, case.n)
-    ratios = [e.max(axis=1) / e.mean(axis=1) for e in (case.laplace_errors, case.student_errors)]
+    ratios = largest_of_usual(case.n, case.seed)
     return max(float(np.median(r)) for r in ratios), max(simulated_p(ratio, r) for r in ratios)
 
 
@@ -186,10 +189,17 @@ def _worst(case: Case, worst: int, share: float) -> tuple[float, float]:
     """Median of the share of this many worst Laplace errors, and p-value of this share."""
     if case.n > SIMULATED:
         return share_of_worst(worst / case.n), p_of_worst(share, worst / case.n, case.n)
-    errors = case.laplace_errors
-    last = np.partition(errors, case.n - worst, axis=1)[:, case.n - worst :]
-    shares = last.sum(axis=1) / errors.sum(axis=1)
+    shares = _shares_of_worst(case.n, case.seed, worst)
     return float(np.median(shares)), simulated_p(share, shares)
+
+
+@lru_cache(maxsize=64)
+def _shares_of_worst(n: int, seed: int, worst: int) -> Floats:
+    """Return the share of this many worst in the sum of Laplace errors, in samples of n."""
+    errors = laplace_errors(n, seed)
+    last = np.partition(errors, n - worst, axis=1)[:, n - worst :]
+    shares: Floats = last.sum(axis=1) / errors.sum(axis=1)
+    return shares
 
 
 def _stay_below(share: float, cases: str, level: float) -> str:

@@ -7,6 +7,7 @@ import re
 import sys
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 from typing import Literal
 
 from errcomp.errors import InputError
@@ -73,7 +74,7 @@ class Printed:
         >>> parse_printed(">5%").ends
         (0.05, inf)
         """
-        return _as_printed(self.low), _as_printed(self.high)
+        return _ends(self.low, self.high)[0]
 
     @property
     def number(self) -> float:
@@ -97,7 +98,8 @@ class Printed:
         >>> parse_printed("2.3%").contains(0.02349), parse_printed("2.3%").contains(0.0235)
         (True, False)
         """
-        return not (self.lies_below(value) or self.lies_above(value))
+        at = self._snapped(value)
+        return not (at < self.low or self._exceeded_by(at))
 
     def lies_below(self, value: float) -> bool:
         """Say whether this number is larger than all numbers that would be printed like the figure.
@@ -107,8 +109,7 @@ class Printed:
         >>> parse_printed("<5%").lies_below(0.05), parse_printed("≤5%").lies_below(0.05)
         (True, False)
         """
-        at = self._snapped(value)
-        return at > self.high or (at == self.high and not self.closed)
+        return self._exceeded_by(self._snapped(value))
 
     def lies_above(self, value: float) -> bool:
         """Say whether this number is smaller than all numbers printed like the figure.
@@ -145,10 +146,15 @@ class Printed:
         value = None if self.value is None else round(1 - self.value, digits)
         return replace(self, value=value, low=low, high=high, closed=self.contains(self.ends[0]))
 
+    def _exceeded_by(self, at: float) -> bool:
+        return at > self.high or (at == self.high and not self.closed)
+
     def _snapped(self, value: float) -> float:
         """Return the end from which a value differs by rounding only, else the value."""
-        slack = tolerance(self)
-        return next((end for end in self.ends if abs(value - end) <= slack), value)
+        (low, high), slack = _ends(self.low, self.high)
+        if abs(value - low) <= slack:
+            return low
+        return high if abs(value - high) <= slack else value
 
 
 def tolerance(figure: Printed) -> float:
@@ -163,9 +169,16 @@ def tolerance(figure: Printed) -> float:
     >>> tolerance(parse_printed("2.3%"))
     1e-12
     """
-    size = max(1.0, *(abs(end) for end in (figure.low, figure.high) if math.isfinite(end)))
-    width = figure.high - figure.low
-    return min(_ROUNDING * size, _SHARE_OF_WIDTH * width if width > 0 else math.inf)
+    return _ends(figure.low, figure.high)[1]
+
+
+@lru_cache(maxsize=1000)
+def _ends(low: float, high: float) -> tuple[tuple[float, float], float]:
+    """Return both ends as printed and the tolerance: many values are compared with one figure."""
+    size = max(1.0, *(abs(end) for end in (low, high) if math.isfinite(end)))
+    width = high - low
+    slack = min(_ROUNDING * size, _SHARE_OF_WIDTH * width if width > 0 else math.inf)
+    return (_as_printed(low), _as_printed(high)), slack
 
 
 def _as_printed(end: float) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -68,6 +69,12 @@ class Distribution(Protocol):
         ...
 
 
+@lru_cache(maxsize=1000)
+def _standard_quantile(tails: Tails, q: float) -> float:
+    """Return a quantile of errors in units of their sd, computed once for all runs of a table."""
+    return float(tails.quantile(q))
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class FromMoments:
     """Distribution matched to the exact mean and variance of a sum.
@@ -126,7 +133,7 @@ class FromMoments:
         plain = self.moments.quantile(q)
         if self.tails == NORMAL_TAILS:
             return plain
-        value = self.moments.location + self.moments.scale * float(self.tails.quantile(q))
+        value = self.moments.location + self.moments.scale * _standard_quantile(self.tails, q)
         return math.exp(value) if self.moments.law == "log-normal" else value
 
     def cdf(self, time: float) -> float:

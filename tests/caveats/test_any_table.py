@@ -14,7 +14,6 @@ CODES = {one.code for one in CHECKS}
 words = st.sampled_from(["a", "b", None])
 
 
-@hypothesis.settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @hypothesis.given(
     st.lists(
         st.tuples(

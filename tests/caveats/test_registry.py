@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import pytest
@@ -34,18 +33,34 @@ def measured_on_a_monday(case: Case) -> Finding:
     return Finding(Caveat("measured-on-a-monday", message, {"n": case.n}))
 '''
 
+EXPLAINED = """
+from errcomp.caveats import CHECKS, explain
+print(*dict.fromkeys(c.code for c in CHECKS))
+print(explain("measured-on-a-monday"))
+"""
+#: One process for all views, without pictures: no caveat is in them.
+SHOWN = """
+import sys
+from contextlib import redirect_stdout
+sys.modules["matplotlib"] = None
+from errcomp.cli import main
+assert main(["audit", "table.csv"]) == 0
+with open("audit.json", "w") as document, redirect_stdout(document):
+    assert main(["audit", "table.csv", "--json"]) == 0
+with redirect_stdout(None):
+    assert main(["report", "audit.json", "-o", "audit.html"]) == 0
+"""
+
 
 Run = Callable[..., str]
 
 
 @pytest.mark.core
 def test_a_caveat_is_added_by_one_file(run_with_file: Run) -> None:
-    run = partial(run_with_file, "caveats/weekday.py", DUMMY)
-    code = "from errcomp.caveats import CHECKS; print(*dict.fromkeys(c.code for c in CHECKS))"
-    codes = run("-c", code).split()
+    named, _, told = run_with_file("caveats/weekday.py", DUMMY, "-c", EXPLAINED).partition("\n")
+    codes = named.split()
     assert codes == [*codes[:2], "measured-on-a-monday", *codes[3:]]
     assert [*codes[:2], *codes[3:]] == list(dict.fromkeys(one.code for one in CHECKS))
-    told = run("-c", "from errcomp.caveats import explain; print(explain('measured-on-a-monday'))")
     assert told == (
         "Measurements were made on a Monday.\nFires always. No significance test is involved.\n"
         "What to do: Measure on a Tuesday.\n"
@@ -54,15 +69,12 @@ def test_a_caveat_is_added_by_one_file(run_with_file: Run) -> None:
 
 @pytest.mark.core
 def test_an_audit_shows_a_caveat_of_one_file(run_with_file: Run, tmp_path: Path) -> None:
-    run = partial(run_with_file, "caveats/weekday.py", DUMMY)
     rows = "predicted,measured,tool\n11,10,sim\n19,20,sim\n33,30,sim\n"
     (tmp_path / "table.csv").write_text(rows, encoding="utf-8")
-    shown = run("-m", "errcomp", "audit", "table.csv")
+    shown = run_with_file("caveats/weekday.py", DUMMY, "-c", SHOWN)
     assert "All 3 pairs are from a Monday." in shown
-    document = json.loads(run("-m", "errcomp", "audit", "table.csv", "--json"))
+    document = json.loads((tmp_path / "audit.json").read_text(encoding="utf-8"))
     assert "measured-on-a-monday" in json.dumps(document)
-    (tmp_path / "audit.json").write_text(json.dumps(document), encoding="utf-8")
-    run("-m", "errcomp", "report", "audit.json", "-o", "audit.html")
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
     assert "Measure on a Tuesday." in page
 

@@ -32,9 +32,15 @@ def _two_tools(path: Path, errors: dict[str, list[float]], models: int = 8) -> P
     return _csv(path, rows, "tool,model,batch,predicted,measured")
 
 
+@pytest.fixture(scope="module")
+def published() -> Board:
+    """Return the board of the built-in tables, those of no source that is named."""
+    return board()
+
+
 @pytest.mark.slow
-def test_each_number_is_that_of_the_audit() -> None:
-    found = board("neusight")
+def test_each_number_is_that_of_the_audit(published: Board) -> None:
+    found = published
     pairs = datasets.load("neusight")
     for row in found.rows:
         (audited,) = audit(pairs, by=(), tool=row.tool).by_tool
@@ -175,8 +181,18 @@ def test_the_answer_counts_the_comparisons(tmp_path: Path) -> None:
     assert not any("without an interval" in str(t.notes) for t in alone.view().tables)
 
 
-def test_without_sources_the_built_in_tables_are_shown(run: Any) -> None:
+def test_without_sources_the_built_in_tables_are_shown(
+    run: Any, published: Board, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, ...]] = []
+
+    def known(*sources: str, **_: Any) -> Board:
+        asked.append(sources)
+        return published
+
+    monkeypatch.setattr("errcomp.claims.board.board", known)
     document = json.loads(run("claims", "board", "--json").out)
+    assert asked == [()]
     assert {row["source"] for row in document["rows"]} == {"neusight"}
 
 
@@ -189,9 +205,9 @@ def test_short_names_keep_what_differs() -> None:
 
 
 @pytest.mark.extras
-def test_the_picture_shows_each_tool(tmp_path: Path) -> None:
+def test_the_picture_shows_each_tool(published: Board) -> None:
     pytest.importorskip("matplotlib")
-    axes = errors_of_tools(board("neusight"))
+    axes = errors_of_tools(published)
     names = [label.get_text() for label in axes.get_yticklabels()]
     assert [name.split(",")[0] for name in names] == ["neusight", "roofline", "micro", "habitat"]
     assert axes.get_xscale() == "log"

@@ -293,7 +293,7 @@ def test_a_queue_that_may_be_saturated_is_a_result():
 def test_a_saturated_queue_under_estimated_keeps_its_finite_half():
     model = fit_errors(measured_runs(), level=None)
     for rate in (0.08, 0.099, 0.2):
-        outcome = graph_outcome(Queue(Kernel("g"), rate), "estimated", model)
+        outcome = graph_outcome(Queue(Kernel("g"), rate), "estimated", model, draws=4096)
         lows = [band.low for band in outcome.bands]
         assert not np.isnan(lows).any()
         assert all(low > 0 for low in lows)

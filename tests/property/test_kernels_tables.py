@@ -14,6 +14,12 @@ from errcomp.errors import InputError
 from errcomp.readers import kernels
 from errcomp.tables import Kernels, Pairs
 
+#: Each example takes 30 ms: half of them, but all where many are tried (`make simulations`).
+FEW = hypothesis.settings(
+    max_examples=hypothesis.settings.default.max_examples
+    // (1 if hypothesis.settings.default.max_examples > 25 else 2)
+)
+
 NAMES = st.sampled_from(["a", "b", "a/b", "b#2", "a#2", "#2", "a/b#2"])
 TIMES = st.floats(min_value=0, max_value=1e12)
 ROWS = st.lists(
@@ -91,6 +97,7 @@ def test_groups_are_those_of_a_loop(rows: list[tuple[Any, str]]) -> None:
         ]
 
 
+@FEW
 @hypothesis.given(ROWS)
 def test_what_is_written_is_read(tmp_path_factory: Any, rows: list[tuple[Any, ...]]) -> None:
     frame = frame_of(rows)

@@ -11,12 +11,19 @@ from hypothesis import strategies as st
 from errcomp.errors import InputError
 from errcomp.readers.plain import read_pairs
 
+#: Each example takes 30 ms: half of them, but all where many are tried (`make simulations`).
+FEW = hypothesis.settings(
+    max_examples=hypothesis.settings.default.max_examples
+    // (1 if hypothesis.settings.default.max_examples > 25 else 2)
+)
+
 NUMBERS = st.floats(min_value=1e-300, max_value=1e300, allow_nan=False)
 NAMES = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Zs", "Zl", "Zp"]), min_size=1
 )
 
 
+@FEW
 @hypothesis.given(st.lists(st.tuples(NAMES, NUMBERS, NUMBERS), min_size=1, max_size=8))
 def test_what_is_written_is_read(
     tmp_path_factory: Any, rows: list[tuple[str, float, float]]

@@ -79,8 +79,10 @@ def measured_tables(draw: Any) -> dict[str, Any]:
     }
 
 
-def sd(columns: dict[str, Any], model: ErrorModel, assumption: str, share: Any = None) -> float:
-    found = total_moments(model.terms(Kernels(columns), correlation(assumption, share))).sd
+def sd(table: Any, model: ErrorModel, assumption: str, share: Any = None) -> float:
+    """Return the standard deviation of the total of kernels, or of a table of them."""
+    kernels = table if isinstance(table, Kernels) else Kernels(table)
+    found = total_moments(model.terms(kernels, correlation(assumption, share))).sd
     assert found is not None
     return found
 
@@ -99,7 +101,8 @@ def split(columns: dict[str, Any]) -> dict[str, Any]:
 
 @hypothesis.given(tables(), models())
 def test_the_more_is_shared_the_wider_the_total(columns: dict[str, Any], model: ErrorModel) -> None:
-    found = {name: sd(columns, model, name) for name in ALONE}
+    kernels = Kernels(columns)
+    found = {name: sd(kernels, model, name) for name in ALONE}
     for less, more in LESS_THAN:
         assert found[less] <= found[more] * (1 + 1e-9), (less, more)
 
@@ -110,7 +113,7 @@ def test_estimated_lies_between_independent_and_comonotonic(
 ) -> None:
     kernels = Kernels(columns)
     model = fit_errors(kernels, kind=kind, level=None)
-    part = {name: values[kernels.run == "r0"] for name, values in columns.items()}
+    part = kernels.take(kernels.run == "r0")
     low, middle, high = (
         sd(part, model, name) for name in ("independent", "estimated", "comonotonic")
     )
@@ -124,9 +127,11 @@ def test_estimated_lies_between_independent_and_comonotonic(
 def test_monotone_in_the_correlation(
     columns: dict[str, Any], model: ErrorModel, name: str, share: float
 ) -> None:
-    assert sd(columns, model, name, 0) == pytest.approx(sd(columns, model, "independent"))
-    assert sd(columns, model, name, 0) <= sd(columns, model, name, share) * (1 + 1e-9)
-    assert sd(columns, model, name, share) <= sd(columns, model, name) * (1 + 1e-9)
+    kernels = Kernels(columns)
+    none, some = sd(kernels, model, name, 0), sd(kernels, model, name, share)
+    assert none == pytest.approx(sd(kernels, model, "independent"))
+    assert none <= some * (1 + 1e-9)
+    assert some <= sd(kernels, model, name) * (1 + 1e-9)
 
 
 @hypothesis.given(tables(), models(), st.sampled_from(ALONE), st.randoms())

@@ -23,6 +23,11 @@ from errcomp.propagation.psd import check_correlation, nearest_correlation
 from errcomp.propagation.terms import KINDS, Terms
 
 CELLS = 400
+#: Each example takes 30 ms: half of them, but all where many are tried (`make simulations`).
+FEW = hypothesis.settings(
+    max_examples=hypothesis.settings.default.max_examples
+    // (1 if hypothesis.settings.default.max_examples > 25 else 2)
+)
 
 
 @st.composite
@@ -74,6 +79,7 @@ def some_dependence(rng, x):
     return np.take_along_axis(np.sort(x, axis=0), np.argsort(np.argsort(z, axis=0), axis=0), axis=0)
 
 
+@FEW
 @hypothesis.given(terms=any_terms(), q=st.integers(1, 19), seed=st.integers(0, 10**6))
 def test_no_dependence_goes_beyond_the_bounds(terms, q, seed):
     q = q / 20
@@ -121,6 +127,7 @@ def test_standard_deviations_are_in_their_range(terms, seed):
     )
 
 
+@FEW
 @hypothesis.given(
     terms=any_terms(), q=st.floats(0.01, 0.99), unit=st.sampled_from([1e-6, 7.0, 1e9])
 )
@@ -144,6 +151,7 @@ def test_bounds_carry_units(terms, q, unit):
     )
 
 
+@FEW
 @hypothesis.given(terms=any_terms(), level=st.floats(0.1, 0.95))
 def test_bands_are_nested(terms, level):
     inner, outer = band(terms, level), band(terms, level + 0.04)

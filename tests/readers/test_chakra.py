@@ -273,12 +273,12 @@ def test_fields_of_another_type_are_passed_over(tmp_path: Path) -> None:
 
 def test_a_large_trace_takes_little_more_than_itself(tmp_path: Path) -> None:
     resource = pytest.importorskip("resource")
-    nodes = [node(i, f"kernel {i % 50}", 4, number(7, i % 90 + 1)) for i in range(60_000)]
+    nodes = [node(i, f"kernel {i % 50}", 4, number(7, i % 90 + 1)) for i in range(30_000)]
     path = write(tmp_path, *nodes)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert read(path).rows.height == 60_000
+    assert read(path).rows.height == 30_000
     if os.name == "posix":
-        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 200_000
+        assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100_000
 
 
 @pytest.mark.shared

@@ -23,11 +23,11 @@ def test_what_fuzzing_found(seed: fuzz.Seed) -> None:
 
 
 def test_a_few_seconds_of_fuzzing() -> None:
-    tally = fuzz.fuzz(fuzz.seeds(), seed=20261124, inputs=500)
-    assert tally.inputs == 500
+    tally = fuzz.fuzz(fuzz.seeds(), seed=20261124, inputs=300)
+    assert tally.inputs == 300
     assert not [(one.what, one.where, one.seed) for one in tally.findings]
     # Else the mutants would be too wild, or too tame.
-    assert 200 < tally.refused < 450
+    assert 120 < tally.refused < 270
 
 
 @pytest.mark.slow

@@ -104,14 +104,22 @@ def test_the_table_is_complete(artifact: neusight.NeusightArtifact) -> None:
     assert groups == {(device, mode): n for device, mode, n, _, _ in TABLE}
 
 
-def test_operators_of_every_file_of_every_predictor_add_up(root: Path) -> None:
-    """Also of those that were never measured: 432 files, four predictors."""
+@pytest.mark.parametrize(("step", "sums"), [(8, 63), pytest.param(1, 412, marks=pytest.mark.slow)])
+def test_operators_of_every_file_of_every_predictor_add_up(
+    root: Path, step: int, sums: int
+) -> None:
+    """Also of those that were never measured: 432 files, four predictors.
+
+    Every eighth of those whose operators are just added up, and all of those with another rule.
+    """
     worst: dict[str, float] = defaultdict(float)
     files: dict[str, int] = defaultdict(int)
     without_rule = []
-    for path in sorted((root / "results" / "prediction").glob("*/*/*.csv")):
+    for i, path in enumerate(sorted((root / "results" / "prediction").glob("*/*/*.csv"))):
         configuration = parse_stem(path.parents[1].name, path.stem)
         assert configuration is not None
+        if configuration.variant == "base" and i % step:
+            continue
         expected = read_total(path.with_suffix(".json"))
         operators = read_operators(path, measured=False)
         counts = repeat_counts([o.name for o in operators], int(expected["num_layer"]))
@@ -124,7 +132,7 @@ def test_operators_of_every_file_of_every_predictor_add_up(root: Path) -> None:
         files[total.rule] += 1
         worst[total.rule] = max(worst[total.rule], difference)
     assert files == {
-        "sum": 412,
+        "sum": sums,
         "sum + all-reduce": 6,
         "sum + exposed all-reduce": 6,
         "sum + 11 transfers": 6,

@@ -108,12 +108,12 @@ class TestStatsmodels:
     @pytest.mark.parametrize("name", ["mape", "wape"])
     def test_cluster_robust_error_is_that_of_a_regression(self, name):
         """MAPE is the intercept of a regression on a constant, WAPE a slope through the origin."""
-        api = pytest.importorskip("statsmodels.api")
+        models = pytest.importorskip("statsmodels.regression.linear_model")
         data, label = pairs(80), np.repeat(np.arange(10), 8)
         m = data["measured"]
         off = np.abs(data["predicted"] - m)
         y, x, w = (off / m, np.ones(80), 1.0) if name == "mape" else (off / m, np.ones(80), m)
-        fit = api.WLS(y, x, weights=w * np.ones(80)).fit(
+        fit = models.WLS(y, x, weights=w * np.ones(80)).fit(
             cov_type="cluster", cov_kwds={"groups": label, "use_correction": False}
         )
         drawn = dependence({"model": label})

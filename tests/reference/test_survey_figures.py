@@ -32,8 +32,16 @@ def printed():
 
 
 @pytest.fixture(scope="module")
-def found():
-    return replicate_survey()
+def module_patch():
+    with pytest.MonkeyPatch.context() as patch:
+        yield patch
+
+
+@pytest.fixture(scope="module")
+def found(module_patch):
+    """Return the replication without the search for published figures, which no test looks at."""
+    module_patch.setattr("errcomp.claims.replicate.neusight._search", lambda source: None)
+    return replicate_survey(printed=datasets.tables("survey"))
 
 
 def test_decimals_lost_in_the_transcription_are_back(printed):

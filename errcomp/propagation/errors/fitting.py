@@ -276,10 +276,10 @@ def huber(x: Floats) -> float:
     >>> round(huber(np.array([1.0, 1.1, 0.9, 1.05, 5.0])), 3)
     1.05
     """
-    centre = float(np.median(x))
-    scale = 1.4826 * float(np.median(np.abs(x - centre)))
     if len(x) < 3:
         return float(np.mean(x))
+    centre = _median(x)
+    scale = 1.4826 * _median(np.abs(x - centre))
     if scale == 0:
         return centre
     for _ in range(_STEPS):
@@ -289,6 +289,12 @@ def huber(x: Floats) -> float:
             return moved
         centre = moved
     return centre
+
+
+def _median(x: Floats) -> float:
+    """Return the median of some numbers; for few of them faster than NumPy's."""
+    ordered, half = np.sort(x), len(x) // 2
+    return float(ordered[half] if len(x) % 2 else (ordered[half - 1] + ordered[half]) / 2)
 
 
 @dataclass(frozen=True, slots=True)

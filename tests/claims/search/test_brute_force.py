@@ -40,10 +40,15 @@ BITS = {
 }
 
 
-def aggregate(name: str, denominator: str, pairs: list[tuple[float, float]]) -> float:
+def errors_of(denominator: str, pairs: list[tuple[float, float]]) -> list[float]:
     over = DENOMINATORS[denominator]
-    errors = [abs(p - m) / over(p, m) for p, m in pairs]
-    n = len(pairs)
+    return [abs(p - m) / over(p, m) for p, m in pairs]
+
+
+def aggregate(
+    name: str, denominator: str, pairs: list[tuple[float, float]], errors: list[float]
+) -> float:
+    over, n = DENOMINATORS[denominator], len(pairs)
     if name == "median":
         return statistics.median(errors)
     if name == "geometric mean":
@@ -123,7 +128,7 @@ def subsets_with_bits(rows: list[Row], keys: tuple[str, ...]) -> dict[frozenset[
 
 
 def brute_force(
-    rows: list[Row], keys: tuple[str, ...], tools: int, figures: list[Printed]
+    rows: list[Row], subsets: dict[frozenset[int], float], tools: int, figures: list[Printed]
 ) -> tuple[Rules, Rules]:
     """Matches by set of rows: (bits, aggregation, denominator, reading), those on an edge apart.
 
@@ -132,12 +137,14 @@ def brute_force(
     """
     certain: Rules = {}
     edge: Rules = {}
-    for inside, bits in subsets_with_bits(rows, keys).items():
+    for inside, bits in subsets.items():
+        own = [[rows[i]["pairs"][t] for i in sorted(inside)] for t in range(tools)]
+        errors = {name: [errors_of(name, pairs) for pairs in own] for name in DENOMINATORS}
         for aggregation, denominator in itertools.product(BITS, DENOMINATORS):
             cost = bits + BITS[aggregation] + 3 * (denominator != "measured")
             values = [
-                aggregate(aggregation, denominator, [rows[i]["pairs"][t] for i in sorted(inside)])
-                for t in range(tools)
+                aggregate(aggregation, denominator, pairs, of_pairs)
+                for pairs, of_pairs in zip(own, errors[denominator], strict=True)
             ]
             readings = [("share", values, 0.0)]
             if not aggregation.startswith("share"):
@@ -148,7 +155,6 @@ def brute_force(
                 on_edge = [min(abs(v - f.low), abs(v - f.high)) <= 1e-9 for f, v in pairs]
                 if all(near or f.contains(v) for (f, v), near in zip(pairs, on_edge, strict=True)):
                     (edge if any(on_edge) else certain).setdefault(inside, []).append(match)
-        own = [[rows[i]["pairs"][t] for i in sorted(inside)] for t in range(tools)]
         for name, cost, values, unsure in agreements(own, figures):
             pairs = list(zip(figures, values, strict=True))
             on_edge = [min(abs(v - f.low), abs(v - f.high)) <= 1e-9 for f, v in pairs]
@@ -206,13 +212,14 @@ def as_pairs(rows: list[Row], tools: int) -> Pairs:
 
 def check_against_brute_force(rows: list[Row], texts: list[str]) -> None:
     tools = len(texts)
-    certain, edge = brute_force(rows, KEYS, tools, [parse_printed(text) for text in texts])
+    subsets = subsets_with_bits(rows, KEYS)
+    certain, edge = brute_force(rows, subsets, tools, [parse_printed(text) for text in texts])
     figures = {f"t{t}": text for t, text in enumerate(texts)}
     result = search_claim(as_pairs(rows, tools), figures, top=100_000)
     found = {rows_of(match, rows): match for match in result.matches}
     assert len(found) == len(result.matches)
     assert set(certain) <= set(found) <= set(certain) | set(edge)
-    assert result.searched["subsets"] == len(subsets_with_bits(rows, KEYS))
+    assert result.searched["subsets"] == len(subsets)
     assert result.searched["complete"]
     total = result.searched["by_complexity"][-1]["found"]
     demanded, allowed = (sum(len(rules) for rules in some.values()) for some in (certain, edge))
@@ -233,28 +240,30 @@ def check_against_brute_force(rows: list[Row], texts: list[str]) -> None:
     assert complexities == sorted(complexities)
 
 
+#: Each example takes 30 ms.
+SOME = settings(max_examples=settings.default.max_examples * 3 // 5)
 PERCENT = st.floats(0.5, 250).map(lambda x: f"{x:.0f}%")
 
 
 @given(rows=tables(tools=1), text=PERCENT)
-@settings(max_examples=20, deadline=None)
+@SOME
 def test_one_tool(rows: list[Row], text: str) -> None:
     check_against_brute_force(rows, [text])
 
 
 @given(rows=tables(tools=1), text=st.sampled_from(["<30%", "≥20%", "30–60%", "0.5", "98.1%", "0%"]))
-@settings(max_examples=25, deadline=None)
+@SOME
 def test_bounds_and_ranges(rows: list[Row], text: str) -> None:
     check_against_brute_force(rows, [text])
 
 
 @given(rows=tables(tools=1), text=st.floats(0.01, 1).map(lambda x: f"{x:.1f}"))
-@settings(max_examples=30, deadline=None)
+@SOME
 def test_agreement(rows: list[Row], text: str) -> None:
     check_against_brute_force(rows, [text])
 
 
 @given(rows=tables(tools=2), texts=st.tuples(PERCENT, st.sampled_from(["<60%", "20–90%"])))
-@settings(max_examples=30, deadline=None)
+@SOME
 def test_two_tools_must_agree_on_subset_and_rule(rows: list[Row], texts: tuple[str, str]) -> None:
     check_against_brute_force(rows, list(texts))

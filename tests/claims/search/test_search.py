@@ -108,8 +108,9 @@ def test_every_match_holds_on_the_rows_it_names(neusight: Pairs) -> None:
             assert match.values["neusight"] == pytest.approx(error.mean())
 
 
-def test_json_document(abstract: SearchResult) -> None:
-    document = json.loads(json.dumps(abstract.to_dict(), allow_nan=False))
+def test_json_document(neusight: Pairs) -> None:
+    found = search_claim(neusight, ABSTRACT, keys=["device", "model"])
+    document = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     best = document["matches"][0]
     assert {"where", "aggregation", "n", "values", "expected_by_chance"} <= set(best)
     assert best["where"]["device"] == ["H100"]

@@ -179,7 +179,7 @@ def test_intervals_widen_with_confidence_and_hold_the_estimate():
 
 def test_more_clusters_than_blocks_are_left_out_in_groups():
     rng = np.random.default_rng(7)
-    n = 90
+    n = 50
     kernels = Kernels(
         {"run": np.arange(2 * n) // 2, "device": np.arange(2 * n) // 2, "kernel": ["k", "l"] * n,
          "kernel_class": ["c"] * (2 * n), "predicted": [1.0, 2.0] * n,

@@ -221,7 +221,10 @@ def test_the_command_reads_a_pattern(folder: Path, run: Run) -> None:
 
 
 @pytest.mark.core
-def test_an_audit_leaves_a_folder_on_disk(folder: Path, tmp_path: Path, run: Run) -> None:
+def test_an_audit_leaves_a_folder_on_disk(
+    folder: Path, tmp_path: Path, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("errcomp.report.html.pictures", lambda figures: ([], []))
     claim = ("--claim", "12%", "--aggregation", "mean")
     page = tmp_path / "page.html"
     ran = run("audit", f"{folder}/**/*.parquet", "--by", "device", *claim, "-o", page)
