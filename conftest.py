@@ -48,6 +48,8 @@ SLOW_LIMIT = 900
 #: Examples of docstrings that take seconds: they run with the slow tests.
 SLOW_EXAMPLES = frozenset(
     [
+        "errcomp.claims.board.Board",
+        "errcomp.claims.board.Board.view",
         "errcomp.decisions.compare",
         "errcomp.decisions.compare_kinds",
         "errcomp.decisions.kinds.DecisionKinds.view",

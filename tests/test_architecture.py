@@ -35,32 +35,37 @@ MOST_ENTRIES, MOST_ROOMS = 16, 24
 
 
 @cache
-def modules() -> Mapping[str, ast.Module]:
-    """Return every module of the package, parsed, by its name."""
+def modules() -> Mapping[str, Path]:
+    """Return the file of every module of the package by its name."""
     found = {}
     for path in sorted(ROOT.rglob("*.py")):
         parts = path.relative_to(ROOT.parent).with_suffix("").parts
-        name = ".".join(parts).removesuffix(".__init__")
-        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+        found[".".join(parts).removesuffix(".__init__")] = path
     return found
 
 
-@cache
 def imported(name: str, *, typing: bool) -> tuple[str, ...]:
     """Return the modules that a module imports, at its head or within a function."""
-    return tuple(_imported(name, typing=typing))
+    return tuple(one for one, for_types in every_import(name) if typing or not for_types)
 
 
-def _imported(name: str, *, typing: bool) -> Iterator[str]:
+@cache
+def every_import(name: str) -> tuple[tuple[str, bool], ...]:
+    """Return the modules that a module imports, and whether only for types."""
+    return tuple(_imported(name))
+
+
+def _imported(name: str) -> Iterator[tuple[str, bool]]:
     # Imports are statements: what stands within one is another statement, or a handler or case.
-    pending: list[ast.AST] = [modules()[name]]
+    tree = ast.parse(modules()[name].read_text(encoding="utf-8"))
+    pending: list[tuple[ast.AST, bool]] = [(tree, False)]
     while pending:
-        node = pending.pop()
-        if isinstance(node, ast.If) and not typing and "TYPE_CHECKING" in ast.unparse(node.test):
-            continue
+        node, for_types = pending.pop()
+        if isinstance(node, ast.If):
+            for_types |= getattr(node.test, "id", "") == "TYPE_CHECKING"
         for field in ("body", "orelse", "finalbody", "handlers", "cases"):
             within = getattr(node, field, ())
-            pending += within if isinstance(within, list) else ()
+            pending += [(one, for_types) for one in within] if isinstance(within, list) else ()
         targets: list[str] = []
         if isinstance(node, ast.Import):
             targets = [alias.name for alias in node.names]
@@ -70,7 +75,7 @@ def _imported(name: str, *, typing: bool) -> Iterator[str]:
             names = [alias.name for alias in node.names if alias.name != "__version__"]
             whole = (f"{node.module}.{name}" for name in names)
             targets = [one if one in modules() else str(node.module) for one in whole]
-        yield from (one for one in targets if one in modules() and one != name)
+        yield from ((one, for_types) for one in targets if one in modules() and one != name)
 
 
 def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:

@@ -9,6 +9,7 @@ import ast
 import re
 from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -19,14 +20,58 @@ _CHECKED = ("check", "Constant(value=True)")
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text(encoding="utf-8"))
+class Found(NamedTuple):
+    """What matters of a function of a file: the tree that it is read from is large."""
+
+    name: str
+    line: int
+    #: Whether it checks something by itself.
+    asserts: bool
+    #: Names of what it calls, if it asserts nothing.
+    called: frozenset[str]
+    #: Whether it draws what is compared with an image.
+    draws: bool
 
 
 @cache
+def read(path: Path) -> tuple[list[Found], list[tuple[str, set[str]]]]:
+    """Return the functions of a file and the methods of its classes, and its imports from tests."""
+    module = ast.parse(path.read_text(encoding="utf-8"))
+    images = {
+        ast.unparse(line.targets[0])
+        for line in module.body
+        if isinstance(line, ast.Assign) and "mpl_image_compare" in ast.unparse(line.value)
+    }
+    bodies = [module.body, *(one.body for one in module.body if isinstance(one, ast.ClassDef))]
+    functions = [one for body in bodies for one in body if isinstance(one, Function)]
+    imports = [
+        (str(line.module), {alias.name for alias in line.names})
+        for line in module.body
+        if isinstance(line, ast.ImportFrom) and str(line.module).startswith("tests.")
+    ]
+    return [found(one, images) for one in functions], imports
+
+
+def found(function: Function, images: set[str]) -> Found:
+    draws = any(ast.unparse(mark) in images for mark in function.decorator_list)
+    called, asserts = (frozenset[str](), True) if states(function) else inside(function)
+    return Found(function.name, function.lineno, asserts, called, draws)
+
+
+def states(function: Function) -> bool:
+    """Tell whether a function has a statement that checks; they stand in no expression."""
+    pending: list[ast.AST] = [function]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.Assert | ast.Raise):
+            return True
+        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+            pending += getattr(node, field, ())
+    return False
+
+
 def inside(function: Function) -> tuple[frozenset[str], bool]:
-    """Return the names of what a function calls, and whether it checks something by itself."""
+    """Return the names of what a function calls, and whether one of the calls checks something."""
     names, checks = set(), False
     for one in ast.walk(function):
         if isinstance(one, ast.Call):
@@ -34,68 +79,38 @@ def inside(function: Function) -> tuple[frozenset[str], bool]:
         elif isinstance(one, ast.keyword):
             # Of a process: that it ended well.
             checks |= (one.arg, ast.dump(one.value)) == _CHECKED
-        else:
-            checks |= isinstance(one, ast.Assert | ast.Raise)
+    checks |= any(name in CHECKS or name.startswith("assert_") for name in names)
     return frozenset(names), checks
 
 
-def called(function: Function) -> frozenset[str]:
-    return inside(function)[0]
-
-
-def asserts(function: Function) -> bool:
-    """Tell whether a function checks something by itself."""
-    names, checks = inside(function)
-    return checks or any(name in CHECKS or name.startswith("assert_") for name in names)
-
-
-@cache
-def defined(path: Path) -> list[Function]:
-    """Return the functions of a file and the methods of its classes."""
-    module = tree(path)
-    bodies = [module.body, *(one.body for one in module.body if isinstance(one, ast.ClassDef))]
-    return [one for body in bodies for one in body if isinstance(one, Function)]
-
-
-def helpers(path: Path) -> list[Function]:
+def helpers(path: Path) -> list[Found]:
     """Return the functions that the tests of a file can call: its own, imported ones, fixtures."""
-    found = [*defined(path)]
+    own, imports = read(path)
+    known = [*own]
     for folder in path.parents:
         if (folder / "conftest.py").exists():
-            found += defined(folder / "conftest.py")
+            known += read(folder / "conftest.py")[0]
         if folder == TESTS:
             break
-    for line in tree(path).body:
-        if isinstance(line, ast.ImportFrom) and str(line.module).startswith("tests."):
-            source = TESTS.parent / f"{str(line.module).replace('.', '/')}.py"
-            names = {alias.name for alias in line.names}
-            found += [one for one in defined(source) if one.name in names]
-    return found
-
-
-def compares_an_image(path: Path, test: Function) -> bool:
-    marks = {
-        ast.unparse(line.targets[0])
-        for line in tree(path).body
-        if isinstance(line, ast.Assign) and "mpl_image_compare" in ast.unparse(line.value)
-    }
-    return any(ast.unparse(mark) in marks for mark in test.decorator_list)
+    for module, names in imports:
+        source = TESTS.parent / f"{module.replace('.', '/')}.py"
+        known += [one for one in read(source)[0] if one.name in names]
+    return known
 
 
 def without_assertion(path: Path) -> list[str]:
     """Return the tests of a file that cannot fail."""
     known = helpers(path)
-    checking = {one.name for one in known if asserts(one)}
+    checking = {one.name for one in known if one.asserts}
     while True:
-        more = {one.name for one in known if called(one) & checking} - checking
+        more = {one.name for one in known if one.called & checking} - checking
         if not more:
             break
         checking |= more
     return [
-        f"{path.name}:{one.lineno} {one.name}"
-        for one in defined(path)
-        if one.name.startswith("test") and one.name not in checking
-        if not compares_an_image(path, one)
+        f"{path.name}:{one.line} {one.name}"
+        for one in read(path)[0]
+        if one.name.startswith("test") and one.name not in checking and not one.draws
     ]
 
 
@@ -127,9 +142,9 @@ def test_every_test_can_fail() -> None:
 def test_warnings_are_ignored_by_their_text() -> None:
     wholesale = re.compile(r"""simplefilter\("ignore"\)|filterwarnings\(\s*"ignore("\)|::)""")
     lines = [
-        f"{path.name}: {found[0]}"
+        f"{path.name}: {one[0]}"
         for path in sorted(TESTS.rglob("*.py"))
         if path != Path(__file__)
-        for found in wholesale.finditer(path.read_text(encoding="utf-8"))
+        for one in wholesale.finditer(path.read_text(encoding="utf-8"))
     ]
     assert lines == []

@@ -145,19 +145,24 @@ def test_the_artifact_is_ingested(run: Run, shared_data: Path, tmp_path: Path) -
 
 
 @pytest.mark.shared
+@pytest.mark.parametrize(
+    ("name", "source"),
+    [
+        # The function that the command calls builds these two in test_datasets.py.
+        pytest.param("neusight", "neusight-artifact", marks=pytest.mark.slow),
+        pytest.param("neusight-kernels", "neusight-artifact", marks=pytest.mark.slow),
+        ("survey", "."),
+    ],
+)
 def test_embedded_tables_are_rebuilt_to_the_byte(
-    run: Run, shared_data: Path, tmp_path: Path
+    name: str, source: str, run: Run, shared_data: Path, tmp_path: Path
 ) -> None:
     from errcomp import datasets
 
-    for name, source in (
-        ("neusight", shared_data / "neusight-artifact"),
-        ("neusight-kernels", shared_data / "neusight-artifact"),
-        ("survey", shared_data),
-    ):
-        assert run("datasets", "build", name, "--from", source, "--to", tmp_path / name).code == 0
-        for path in (tmp_path / name).iterdir():
-            assert path.read_bytes() == (datasets.folder(name) / path.name).read_bytes()
+    argv = ("datasets", "build", name, "--from", shared_data / source, "--to", tmp_path / name)
+    assert run(*argv).code == 0
+    for path in (tmp_path / name).iterdir():
+        assert path.read_bytes() == (datasets.folder(name) / path.name).read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ ALL = ("-o", "page.html", "--junit", "a.xml", "--markdown", "a.md")
 
 
 @pytest.mark.core
+@pytest.mark.usefixtures("without_pictures")
 def test_all_are_written_and_said(run: Run, pairs: Path) -> None:
     ran = run("audit", pairs, "--claim", "5%", *ALL)
     assert ran.code == 0
@@ -44,6 +45,7 @@ def test_all_are_written_and_said(run: Run, pairs: Path) -> None:
 
 
 @pytest.mark.core
+@pytest.mark.usefixtures("without_pictures")
 @pytest.mark.parametrize("failing", ["a.xml", "a.md", "page.html"])
 def test_a_full_disk_leaves_all_as_it_was(
     run: Run, pairs: Path, monkeypatch: pytest.MonkeyPatch, failing: str

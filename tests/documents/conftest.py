@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 from errcomp.cli import main
+from tests.decisions.draws import fewer
 
 
 @dataclass(frozen=True)
@@ -191,6 +192,13 @@ def _fit(folder: Path) -> None:
     save_model(fitted.model_, folder / "gpu.errcomp", created="2026-01-31")
 
 
+def _simulate_little(patch: pytest.MonkeyPatch) -> None:
+    """Let commands that simulate do so less often: a document says the same, less precisely."""
+    fewer(patch)
+    patch.setattr("errcomp.halflife.gate.dry_run._MOST_ORDERS", 4)
+    patch.setattr("errcomp.halflife.gate.planning._CHANGES", 24)
+
+
 @pytest.fixture(scope="session")
 def written(tables: Path) -> Any:
     """Return the document of a kind; each is written once."""
@@ -207,7 +215,12 @@ def written(tables: Path) -> Any:
             # Of an adaptation -o is the model.
             model = name == "adaptation"
             target = folder / "new.errcomp" if model else path
-            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            with (
+                contextlib.redirect_stdout(out),
+                contextlib.redirect_stderr(err),
+                pytest.MonkeyPatch.context() as patch,
+            ):
+                _simulate_little(patch)
                 code = main([*argv, "-o", str(target)])
             assert target.exists(), (code, err.getvalue())
             if model:

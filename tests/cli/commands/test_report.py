@@ -100,10 +100,10 @@ def test_bad_input_is_one_line_and_writes_nothing(
 
 
 @pytest.mark.core
+@pytest.mark.usefixtures("without_pictures")
 def test_without_matplotlib_a_page_has_its_tables_and_says_so(
-    run: Run, table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, table: Path, tmp_path: Path
 ) -> None:
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     target = tmp_path / "page.html"
     assert run("report", table, "-o", target).code == 0
     text = target.read_text(encoding="utf-8")
@@ -149,6 +149,7 @@ def test_two_spellings_of_one_file_are_one(run: Run, table: Path) -> None:
 
 
 @pytest.mark.core
+@pytest.mark.usefixtures("without_pictures")
 def test_each_result_names_its_own_input(run: Run, table: Path, tmp_path: Path) -> None:
     run("metrics", table, "-o", tmp_path / "m.json")
     target = tmp_path / "page.html"
@@ -160,6 +161,7 @@ def test_each_result_names_its_own_input(run: Run, table: Path, tmp_path: Path) 
 
 
 @pytest.mark.core
+@pytest.mark.usefixtures("without_pictures")
 def test_a_table_with_names_of_its_own_gets_the_command_that_reads_it(
     run: Run, tmp_path: Path
 ) -> None:
