@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from errcomp.errors import InputError
-from errcomp.stats.significance import benjamini_hochberg
+from errcomp.stats.significance import benjamini_hochberg, student_sf
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -197,13 +197,13 @@ def paired_p(first: Floats, second: Floats) -> float:
     >>> paired_p(np.array([0.2, 0.3]), np.array([0.1, 0.2]))
     0.0
     """
-    from scipy.stats import ttest_rel
-
     difference = first - second
     # Differences that are equal up to rounding have no spread to compare their mean with.
     if np.ptp(difference) <= 1e-12 * max(np.abs(first).max(), np.abs(second).max()):
         return 1.0 if np.abs(difference).max() <= 1e-12 * np.abs(first).max() else 0.0
-    return float(ttest_rel(first, second).pvalue)
+    n = len(difference)
+    t = float(difference.mean()) / (float(difference.std(ddof=1)) / math.sqrt(n))
+    return 2 * float(student_sf(abs(t), n - 1))
 
 
 def simulated_p(observed: float, null: Floats) -> float:

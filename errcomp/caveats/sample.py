@@ -336,14 +336,14 @@ def quantile_caveat(
 
 def _bounds(sample: Any, q: float, level: float) -> tuple[float | None, float | None]:
     """One-sided distribution-free bounds of the quantile: order statistics, or None."""
-    from scipy.stats import binom
+    from scipy.special import bdtr, bdtrc
 
     n = len(sample)
     # P(X_(r) <= quantile) = P(Bin(n, q) >= r): the largest r for which it reaches the level, and
     # P(X_(r) >= quantile) = P(Bin(n, q) <= r - 1): the smallest.
-    ranks = np.arange(1, n + 1)
-    lower = np.flatnonzero(binom.sf(ranks - 1, n, q) >= level)
-    upper = np.flatnonzero(binom.cdf(ranks - 1, n, q) >= level)
+    below = np.arange(n, dtype=float)
+    lower = np.flatnonzero(bdtrc(below, n, q) >= level)
+    upper = np.flatnonzero(bdtr(below, n, q) >= level)
     low = float(sample[lower[-1]]) if len(lower) else None
     high = float(sample[upper[0]]) if len(upper) else None
     return low, high

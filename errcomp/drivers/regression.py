@@ -24,6 +24,7 @@ from errcomp.drivers.matching import (
 from errcomp.drivers.results import Aliased, Regression, RegressionTerm
 from errcomp.errors import InputError, MissingExtraError
 from errcomp.results import Caveat
+from errcomp.stats.significance import student_ppf, student_sf
 
 Floats = NDArray[np.float64]
 
@@ -464,9 +465,7 @@ def _terms(
     df: int,
     level: float,
 ) -> tuple[RegressionTerm, ...]:
-    from scipy import stats
-
-    quantile = float(stats.t.ppf(0.5 + level / 2, df))
+    quantile = student_ppf(0.5 + level / 2, df)
     n = len(columns[0].values)
     terms = []
     for column, b, se in zip(columns, fit.coefficients, fit.errors, strict=True):
@@ -479,7 +478,7 @@ def _terms(
         elif not (math.isfinite(se) and se > 1e-10 * max(1.0, abs(value))):
             method = "none: no spread"
         else:
-            half, p = quantile * float(se), 2 * float(stats.t.sf(abs(value) / float(se), df))
+            half, p = quantile * float(se), 2 * float(student_sf(abs(value) / float(se), df))
         effect = effect_estimate(
             "ape_ratio" if outcome == "absolute" else "signed_log",
             (value, None, None) if half is None else (value, value - half, value + half),

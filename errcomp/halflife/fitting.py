@@ -35,6 +35,7 @@ from errcomp.halflife.steps import Steps, find_steps_of
 from errcomp.halflife.steps.environment import Attribution, attribute_steps_of
 from errcomp.halflife.threshold import Threshold, doubling_threshold
 from errcomp.results import Estimate, format_fraction
+from errcomp.stats.significance import student_ppf
 from errcomp.system.processes import Progress, map_jobs
 from errcomp.tables import History, check_keys
 from errcomp.tables.backends import history_of
@@ -546,13 +547,11 @@ def release_study(
 
 def _alike(history: History, level: str) -> Estimate:
     """Return the mean log change at the first release, with an interval over networks."""
-    from scipy.stats import t
-
     first = history.version == history.version.min()
     changes, networks = -history.error()[first], history.codes("model")[first]
     means = np.bincount(networks, changes) / np.bincount(networks)
     n = len(means)
-    half = float(t.ppf(0.975, n - 1)) * float(np.std(means, ddof=1)) / n**0.5
+    half = student_ppf(0.975, n - 1) * float(np.std(means, ddof=1)) / n**0.5
     value = float(means.mean())
     return Estimate(
         f"change of {level} between processes of one release",

@@ -101,12 +101,14 @@ def coverage_interval(
     variance = float(((sums - share * sizes) ** 2).sum()) * d / (d - 1) / n**2
     tail = (1 + level) / 2
     equal = n**2 / float((sizes**2).sum())
-    from scipy import stats
+    from scipy.special import betaincinv
 
-    ratio = float((stats.t.ppf(tail, n - 1) / stats.t.ppf(tail, max(equal - 1, 1))) ** 2)
+    from errcomp.stats.significance import student_ppf
+
+    ratio = (student_ppf(tail, n - 1) / student_ppf(tail, max(equal - 1, 1))) ** 2
     effective = share * (1 - share) / variance * ratio if variance > 0 else equal
     effective = min(float(n), effective)
     hits = share * effective
-    low = float(stats.beta.ppf(1 - tail, hits, effective - hits + 1)) if hits > 0 else 0.0
-    high = float(stats.beta.ppf(tail, hits + 1, effective - hits)) if hits < effective else 1.0
+    low = float(betaincinv(hits, effective - hits + 1, 1 - tail)) if hits > 0 else 0.0
+    high = float(betaincinv(hits + 1, effective - hits, tail)) if hits < effective else 1.0
     return share, low, high

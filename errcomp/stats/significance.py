@@ -56,6 +56,19 @@ def student_ppf(q: float, df: float) -> float:
     return float(special.stdtrit(df, q))
 
 
+def student_logpdf(x: Floats, df: float) -> Floats:
+    """Return the log density of Student's t.
+
+    Examples
+    --------
+    >>> student_logpdf(np.array([0.0, 2.0]), 10).round(4).tolist()
+    [-0.9439, -2.7945]
+    """
+    constant = special.gammaln((df + 1) / 2) - special.gammaln(df / 2) - math.log(df * math.pi) / 2
+    density: Floats = constant - (df + 1) / 2 * np.log1p(x**2 / df)
+    return density
+
+
 def ranks(values: ArrayLike) -> Floats:
     """Return the rank of each value, from 1; equal values share their mean rank.
 

@@ -23,10 +23,11 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import ndtri
 
 from errcomp.calibration.design import Floats
 from errcomp.errors import InputError
+from errcomp.stats.significance import ranks, student_ppf
 
 Integers = NDArray[np.int64]
 
@@ -109,7 +110,7 @@ def intraclass_correlation(scores: Floats, group: Integers) -> float:
     n, sizes = len(scores), np.bincount(group)
     if n == len(sizes):
         return 1.0
-    normal = stats.norm.ppf((stats.rankdata(scores) - 0.5) / n)
+    normal = ndtri((ranks(scores) - 0.5) / n)
     means = np.bincount(group, normal) / sizes
     between = float((sizes * (means - normal.mean()) ** 2).sum()) / (len(sizes) - 1)
     within = float(((normal - means[group]) ** 2).sum()) / (n - len(sizes))
@@ -159,7 +160,7 @@ def pooled_quantile(scores: Floats, group: Integers, level: float) -> PooledQuan
     beyond = level > reached + ROUNDING
     value = float(np.interp(level, mass, ranked))
     if beyond:
-        value *= float(stats.t.ppf((1 + level) / 2, _TAIL) / stats.t.ppf((1 + reached) / 2, _TAIL))
+        value *= student_ppf((1 + level) / 2, _TAIL) / student_ppf((1 + reached) / 2, _TAIL)
     return PooledQuantile(value, correlation, effective, beyond)
 
 

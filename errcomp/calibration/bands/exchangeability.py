@@ -40,10 +40,11 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri
 
 from errcomp.calibration.design import as_floats, as_groups
 from errcomp.errors import InputError
+from errcomp.stats.significance import ranks, student_sf
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -284,7 +285,7 @@ def errors_exchangeable(
     new = as_floats(scores_new, "scores_new", ndim=1)
     group, k, m = joined(groups_old, len(old), groups_new, len(new), alpha)
     scores = np.concatenate([old, new])
-    normal = stats.norm.ppf((stats.rankdata(scores) - 0.5) / len(scores))
+    normal = ndtri((ranks(scores) - 0.5) / len(scores))
     means = np.bincount(group, normal) / np.bincount(group)
     exact = smallest(k, m) <= alpha
     if exact:
@@ -431,7 +432,7 @@ def t_p(old: Floats, new: Floats) -> float:
     spread = max(float(old.std(ddof=1)), _NEAR)
     gap = float(new.mean() - old.mean())
     freedom = min((len(old) - 1) / 2, _MOST_FREEDOM)
-    return float(stats.t.sf(gap / (spread * math.sqrt(1 + 1 / len(old))), freedom))
+    return float(student_sf(gap / (spread * math.sqrt(1 + 1 / len(old))), freedom))
 
 
 def scales(x: Floats) -> Floats:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy import stats
+from scipy.special import ndtri
 
 from errcomp.calibration.kernels.parts import KernelNames, Part, names_of
 from errcomp.calibration.kernels.pooling import quantile
@@ -473,7 +473,7 @@ class CorrectedKernels:
         >>> bool(low < 1.2 < high)
         True
         """
-        z = float(stats.norm.ppf((1 + level) / 2))
+        z = float(ndtri((1 + level) / 2))
         some = self.predicted > 0
         step = np.where(some, z * self.spread, 0)
         ends: Floats = self.predicted[:, None] * np.exp(np.stack([-step, step], axis=1))

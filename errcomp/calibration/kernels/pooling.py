@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from errcomp.calibration.design import Floats
 from errcomp.errors import InputError
@@ -42,7 +42,7 @@ Codes = NDArray[np.int64]
 
 #: Standard deviation of normal data over the scale of a t with 4 degrees of freedom fitted to them.
 CONSISTENCY = 1.2034
-NORMAL_90 = float(stats.norm.ppf(0.95))
+NORMAL_90 = float(special.ndtri(0.95))
 
 #: Shapes of the arrays in a file: C classes, D devices, F families.
 _SHAPES = {
@@ -124,7 +124,7 @@ class Pooled:
         scale = np.where(known, self.scale[kind], self.typical[0])
         freedom = np.where(known, self.freedom[kind], self.typical[1])
         # A normal with the same central 90 % replaces the t of few measurements.
-        few = (stats.t.ppf(0.95, freedom) / NORMAL_90) ** 2
+        few = (special.stdtrit(freedom, 0.95) / NORMAL_90) ** 2
         own = np.where(known, self.own[kind], self.typical[0] * CONSISTENCY**2) * few
         scale = scale * few
         mu, mu_var, kinds, devices = self.mean

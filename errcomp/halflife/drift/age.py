@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from errcomp.errors import InputError, describe_rows
 from errcomp.halflife.drift import group_sums
 from errcomp.halflife.panel import Panel, check_steps, tails
+from errcomp.stats.significance import student_ppf
 
 Floats = NDArray[np.float64]
 
@@ -214,7 +215,7 @@ def _first_versions(
 def _median_bounds(
     ordered: Floats, cluster: NDArray[np.int64], tail: float
 ) -> tuple[float | None, float | None, int]:
-    from scipy.stats import norm, t
+    from scipy.special import ndtri
 
     code = np.unique(cluster, return_inverse=True)[1]
     size = np.bincount(code).astype(float)
@@ -227,7 +228,7 @@ def _median_bounds(
     between = np.sqrt((residual**2).sum() * effective / (effective - 1))
     # Clusters may balance by chance: never shorter than for independent steps.
     alone = np.sqrt(n) / 2
-    margin = max(t.ppf(1 - tail, effective - 1) * between, norm.ppf(1 - tail) * alone) / n
+    margin = max(student_ppf(1 - tail, effective - 1) * between, float(ndtri(1 - tail)) * alone) / n
     low, high = (0.5 - margin) * n, (0.5 + margin) * n
     if low < 0:
         return None, None, k

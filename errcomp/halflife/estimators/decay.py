@@ -410,9 +410,9 @@ def _decay(
     chosen = np.flatnonzero(beaten.all(axis=0))
     best, low, high, begin = np.empty((4, s))
     if len(chosen):
-        from scipy.stats import f
+        from scipy.special import fdtri
 
-        ratio = 1 + float(f.ppf(level, 1, n - 4)) / (n - 4)
+        ratio = 1 + float(fdtri(1, n - 4, level)) / (n - 4)
         level_reached = np.copysign(threshold, slope[chosen])
         best[chosen], low[chosen], high[chosen], begin[chosen] = profile(
             time[chosen], y[chosen], level_reached, ratio

@@ -180,7 +180,7 @@ def recalibrate(
     >>> result.new_error.round(3).tolist(), result.judged_by.tolist()
     ([0.012], ['other series'])
     """
-    from scipy import stats
+    from scipy.special import stdtrit
 
     check_level(level)
     labels = as_labels(groups, panel)
@@ -222,7 +222,7 @@ def recalibrate(
     about_rows = np.bincount(of[i], (error - bias[of[i]]) ** 2, minlength=len(names))
     squares = np.where(n_series > 1, about_series, about_rows)
     df = np.maximum(n - 1, 1)
-    half = np.where(n > 1, stats.t.isf((1 - level) / 2, df) * np.sqrt(squares / df / n), np.nan)
+    half = np.where(n > 1, stdtrit(df, (1 + level) / 2) * np.sqrt(squares / df / n), np.nan)
     return Recalibration(
         groups=names,
         factor=np.exp(-bias),

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
-from scipy import optimize, stats
+from scipy import optimize
 
 from errcomp.codec import Count, Coverage, Document, Field, Names, Part, Undefined, Within, key
 from errcomp.errors import InputError, offer, renamed
 from errcomp.propagation.errors.residuals import LEVELS, Residuals, combine, same_kernel
 from errcomp.propagation.terms import EVERYTHING, Floats, Integers, Level, is_number
+from errcomp.stats.significance import student_ppf
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -225,7 +226,7 @@ def _jackknife(
         without.append(_correlations(*_ratios(part, *fit(part))))
     deviations = (np.array(without) - np.mean(without, axis=0)) ** 2
     error = np.sqrt((blocks - 1) / blocks * deviations.sum(axis=0))
-    half = float(stats.t.ppf((1 + level) / 2, blocks - 1)) * error
+    half = student_ppf((1 + level) / 2, blocks - 1) * error
     centre = _correlations(*_ratios(errors, *fit(errors)))
     return np.clip(centre - half, -1, 1), np.clip(centre + half, -1, 1)
 

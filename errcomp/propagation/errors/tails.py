@@ -8,11 +8,12 @@ from typing import Annotated
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from errcomp.codec import Count, Document, Endless, Positive
 from errcomp.errors import InputError, renamed
 from errcomp.propagation.terms import Floats, Integers
+from errcomp.stats.significance import student_logpdf, student_sf
 
 __all__ = [
     "NORMAL_TAILS",
@@ -186,7 +187,7 @@ class Tails(Document):
         """
         q = np.asarray(q, dtype=float)
         if self.observed is None:
-            return tail_scale(self.df) * np.asarray(stats.t.ppf(q, self.combined))
+            return np.asarray(tail_scale(self.df) * special.stdtrit(self.combined, q))
         size = self._size(np.atleast_1d(np.abs(2 * q - 1)), self.observed)
         return np.asarray(np.sign(q - 0.5) * size.reshape(q.shape))
 
@@ -200,7 +201,7 @@ class Tails(Document):
         """
         z = np.asarray(z, dtype=float)
         if self.observed is None:
-            return np.asarray(stats.t.cdf(z / tail_scale(self.df), self.combined))
+            return np.asarray(special.stdtr(self.combined, z / tail_scale(self.df)))
         return np.asarray(0.5 + np.sign(z) * (0.5 - self._beyond(np.abs(z), self.observed) / 2))
 
     def stretch(self, n: int) -> Floats:
@@ -284,7 +285,7 @@ def estimate_df(z: Floats) -> float:
 
     Examples
     --------
-    >>> z = stats.t.rvs(4, size=2000, random_state=1) / math.sqrt(2)
+    >>> z = np.random.default_rng(1).standard_t(4, size=2000) / math.sqrt(2)
     >>> 3 < estimate_df(z) < 5
     True
     """
@@ -293,7 +294,7 @@ def estimate_df(z: Floats) -> float:
         df = math.exp(log_df)
         scale = tail_scale(df)
         prior = (_SHAPE - 1) * log_df - _RATE * df
-        return -prior - float((stats.t.logpdf(z / scale, df) - math.log(scale)).sum())
+        return -prior - float((student_logpdf(z / scale, df) - math.log(scale)).sum())
 
     best = optimize.minimize_scalar(
         cost, bounds=(math.log(_LOWEST), math.log(_NORMAL)), method="bounded"
@@ -312,9 +313,8 @@ def normal_scores(z: Floats, df: float) -> Floats:
     """
     if math.isinf(df):
         return z
-    # The logarithm of the tail keeps scores finite far out.
-    tail = stats.t.sf(np.abs(z) / tail_scale(df), df)
-    return np.sign(z) * stats.norm.isf(tail)
+    # The small tail, not the probability beside it, keeps scores finite far out.
+    return np.sign(z) * (0.0 - special.ndtri(student_sf(np.abs(z) / tail_scale(df), df)))
 
 
 @renamed(cluster="clusters")

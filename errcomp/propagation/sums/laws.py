@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-from scipy import optimize, special, stats
+from scipy import optimize, special
 
 from errcomp.errors import InputError, renamed
 from errcomp.propagation.terms import Floats
@@ -172,7 +172,7 @@ class Moments:
         if self.laws is not None:
             return self.laws.quantile(q)
         if self.law == "student-t":
-            return self.location + self.scale * float(stats.t.ppf(q, self.df))
+            return self.location + self.scale * float(special.stdtrit(self.df, q))
         value = self.location + self.scale * float(special.ndtri(q))
         return math.exp(value) if self.law == "log-normal" else value
 
@@ -256,7 +256,8 @@ def mixture(
         65 keep the relative error of tail probabilities below 1e-7 for df ≥ 2 (1e-4 for df = 1),
         33 below 1e-5 for df ≥ 3.
     """
-    low, high = stats.chi2.ppf(_REST, df) / df, stats.chi2.isf(_REST, df) / df
+    # Chi-square is below the first and above the second with this probability.
+    low, high = 2 * special.gammaincinv(df / 2, _REST) / df, special.chdtri(df, _REST) / df
     y = np.linspace(math.log(low), math.log(high), nodes)
     exponent = df / 2 * (y - np.exp(y))
     weight = np.exp(exponent - exponent.max())

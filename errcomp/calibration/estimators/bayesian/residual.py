@@ -12,7 +12,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from scipy import stats
 from scipy.special import ndtri
 
 from errcomp.calibration.design import Predicting, as_names, as_targets, check_least, validated
@@ -569,6 +568,8 @@ class Posterior:
 
     def to_arviz(self, x: Floats, y: Floats) -> Any:
         """Return the posterior as an ArviZ object, with the log-likelihood of each run."""
+        from scipy import stats
+
         everything = np.arange(self.sampled.stats["energy"].size)
         full = self._model(everything, np.random.default_rng(0))
         mu = full.location(x, device=self.device.of, model=self.model.of)

@@ -12,12 +12,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, stdtrit
+from scipy.special import stdtrit
 
 from errcomp.calibration.bands import intraclass_correlation
 from errcomp.calibration.design import Floats, Names
 from errcomp.calibration.evaluation.scoring import check_probabilities
 from errcomp.errors import InputError
+from errcomp.stats.significance import student_logpdf
 
 __all__ = [
     "LeftOut",
@@ -78,7 +79,7 @@ class Spread:
         >>> Spread(1.0, 3.0).log_density(np.array([0.0, 2.0])).round(2).tolist()
         [-1.0, -2.7]
         """
-        density: Floats = _log_density(residuals / self.scale, self.degrees) - np.log(self.scale)
+        density: Floats = student_logpdf(residuals / self.scale, self.degrees) - np.log(self.scale)
         return density
 
 
@@ -116,7 +117,7 @@ def fit_spread(residuals: Floats, group: Integers) -> Spread:
     floor = max(_SMALLEST_SCALE, 1e-3 * float(np.sqrt(np.mean(residuals**2))))
     scales = _scales(residuals, floor)
     fits = [
-        _log_density(residuals / scale, degrees).sum()
+        student_logpdf(residuals / scale, degrees).sum()
         - len(residuals) * np.log(scale)
         - np.log(degrees / _USUAL_DEGREES) ** 2 / 2
         for scale, degrees in zip(scales, _DEGREES, strict=True)
@@ -146,12 +147,6 @@ def _scales(residuals: Floats, floor: float) -> list[float]:
             break
     scales: list[float] = np.sqrt(variance).tolist()
     return scales
-
-
-def _log_density(z: Floats, degrees: float) -> Floats:
-    constant = gammaln((degrees + 1) / 2) - gammaln(degrees / 2) - np.log(degrees * np.pi) / 2
-    density: Floats = constant - (degrees + 1) / 2 * np.log1p(z**2 / degrees)
-    return density
 
 
 @dataclass(frozen=True, slots=True, eq=False)
