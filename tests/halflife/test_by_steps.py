@@ -53,6 +53,12 @@ def found(panel, threshold=0.1, clock="releases", **options):
     return steps_half_life(panel, threshold, clock, steps, fit, **options)
 
 
+@pytest.fixture
+def few_draws(monkeypatch):
+    """For tests that do not ask how wide the interval is."""
+    monkeypatch.setattr("errcomp.halflife.estimators.by_steps._DRAWS", 20)
+
+
 def test_the_half_life_of_steps_that_all_exceed_the_threshold():
     # Then it is that of the first step: ln 2 over the rate.
     rng = np.random.default_rng(3)
@@ -67,7 +73,7 @@ def test_the_half_life_of_steps_that_all_exceed_the_threshold():
     assert 150 < result.n_series == 200 - result.details["left_out"]
 
 
-def test_months_are_those_of_the_versions():
+def test_months_are_those_of_the_versions(few_draws):
     panel = panel_of(stepping())
     releases, months = found(panel), found(panel, clock="months")
     assert months.unit == "months"
@@ -92,7 +98,7 @@ def test_the_share_inside_is_that_of_simulated_walks():
     assert np.abs(inside - shares).max() < 0.01
 
 
-def test_series_differ_in_their_rates():
+def test_series_differ_in_their_rates(few_draws):
     # Half of the series step often and half never: fewer leave than at the mean rate.
     rng = np.random.default_rng(4)
     moved = np.where(rng.random((100, 24)) < 0.1, 0.5, 0.0)
@@ -260,7 +266,7 @@ def test_the_grid_hardly_matters():
     assert coarse == pytest.approx(fine, rel=0.03)
 
 
-def test_half_lives_list_it():
+def test_half_lives_list_it(few_draws):
     panel = panel_of(stepping(n=30))
     rows = {"version": [], "op": [], "measured": []}
     for i, errors in enumerate(panel.error.reshape(30, 24)):

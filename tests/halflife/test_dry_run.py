@@ -129,12 +129,12 @@ def test_what_is_within_the_promise_is_no_alarm():
 
 def test_an_error_that_becomes_smaller_is_no_regression(one_order):
     # Predictions are half of what is measured before the step, and right after it.
-    measured = np.exp(np.random.default_rng(3).normal(0, 0.01, 20))
-    measured[:15] *= 2
+    measured = np.exp(np.random.default_rng(3).normal(0, 0.01, 14))
+    measured[:10] *= 2
     table = {
-        "version": [f"1.{k}" for k in range(20)],
+        "version": [f"1.{k}" for k in range(14)],
         "measured": measured.tolist(),
-        "predicted": [1.0] * 20,
+        "predicted": [1.0] * 14,
     }
     done = dry_run(History(table))
     assert (done.alarms, done.steps) == ((), ())
@@ -144,7 +144,7 @@ def test_an_error_that_becomes_smaller_is_no_regression(one_order):
 
 @pytest.mark.extras
 def test_delays_are_drawn_where_there_is_a_step(one_order):
-    drawn = dry_run(history(series=2, versions=20, step=0.3)).plot()
+    drawn = dry_run(history(series=2, versions=14, step=0.3, at=10)).plot()
     [line] = drawn.lines
     assert line.get_ydata().tolist() == [0.0, 0.0, 100.0, 100.0, 100.0]
     with pytest.raises(InputError, match="the history has no step"):
@@ -188,14 +188,13 @@ def test_a_panel_in_another_order_keeps_its_values():
 
 def test_the_command(run, tmp_path, one_order):
     table = tmp_path / "history.csv"
-    given = columns_of(series=2, versions=20, step=0.3)
+    given = columns_of(series=2, versions=14, step=0.3, at=10)
     lines = [",".join(map(str, row)) for row in zip(*given.values(), strict=True)]
     table.write_text("\n".join([",".join(given), *lines]) + "\n")
-    done = run("halflife", "check", table, "--dry-run", "--json")
-    document = json.loads(done.out)
+    printed = run("halflife", "check", table, "--dry-run", "-o", tmp_path / "done.json").out
+    document = json.loads((tmp_path / "done.json").read_text(encoding="utf-8"))
     assert document["schema"] == "errcomp.half-life-dry-run/1"
     assert [step["delay"] for step in document["steps"]] == [3]
-    printed = run("halflife", "check", table, "--dry-run").out
     assert "FEW FALSE ALARMS" in printed
     assert "1 OF 1 STEP FOUND" in printed
     # What belongs to the check of a new version is refused.

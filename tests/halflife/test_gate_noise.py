@@ -218,12 +218,12 @@ def test_series_that_begin_late_and_have_gaps_are_watched():
 
 
 def test_the_same_history_gives_the_same_state_whatever_comes_later():
-    error = 0.01 * normal((3, 40))
+    error = 0.01 * normal((3, 30))
     states = []
-    for n in (30, 40):
+    for n in (20, 30):
         monitor = Monitor(panel_of_rows(error[:, :n]), np.ones(3 * n), np.zeros(3, int), 0.0)
         monitor.skip(0)
-        looks = [monitor.look(k, spent(k)).p for k in range(1, 30)]
+        looks = [monitor.look(k, spent(k)).p for k in range(1, 20)]
         states.append(np.array(looks))
     assert states[0] == pytest.approx(states[1], rel=1e-9, nan_ok=True)
 
@@ -231,11 +231,11 @@ def test_the_same_history_gives_the_same_state_whatever_comes_later():
 @pytest.mark.parametrize("ar", [False, True])
 def test_many_series_are_averaged_over_the_scale_in_parts(monkeypatch, ar):
     rng = np.random.default_rng(3)
-    error = 0.02 * rng.standard_normal((11, 40))
+    error = 0.02 * rng.standard_normal((11, 30))
     if ar:
-        for k in range(1, 40):
+        for k in range(1, 30):
             error[:, k] += 0.4 * error[:, k - 1]
-    error[:, 28:] += np.linspace(0.03, 0.2, 11)[:, None]
+    error[:, 20:] += np.linspace(0.03, 0.2, 11)[:, None]
     whole = replayed(panel_of_rows(error))
     monkeypatch.setattr(monitor, "_AT_ONCE", 3)
     parts = replayed(panel_of_rows(error))

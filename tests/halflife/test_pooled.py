@@ -26,11 +26,23 @@ RIGHT = [
 GROUP = [0, 0, 0, 1, 1, 1, 1, 1, *[2] * 8, *[3] * 12, 4, 4, *[5] * 6, 4, 4]
 
 
-def test_the_posterior_is_that_of_the_finest_grid_and_the_one_before():
-    times = _pooling._times(
-        np.array(LEFT, float), np.array(RIGHT), np.array(GROUP), 6, "log-normal"
-    )
-    found = [(one.center, one.log_tau, one.log_sigma) for one in _pooling.posterior(times)]
+@pytest.fixture(scope="module")
+def log_normal():
+    """A fit of the log-normal law, and the posterior that it is made of."""
+    made, posterior = [], _pooling.posterior
+
+    def kept(times):
+        made.append(posterior(times))
+        return made[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(_pooling, "posterior", kept)
+        fit = pooled_half_lives(expiry(), GROUP, law="log-normal")
+    return fit, *made
+
+
+def test_the_posterior_is_that_of_the_finest_grid_and_the_one_before(log_normal):
+    found = [(one.center, one.log_tau, one.log_sigma) for one in log_normal[1]]
     sizes = [tuple(len(values) for values, _ in axes) for axes in found]
     assert sizes == [(21, 41, 25), (17, 31, 21)]
 
@@ -85,8 +97,8 @@ def test_agrees_with_a_sampler():
     )
 
 
-def test_groups_borrow_and_a_group_without_events_is_drawn_to_the_others():
-    fit = pooled_half_lives(expiry(), GROUP, law="log-normal")
+def test_groups_borrow_and_a_group_without_events_is_drawn_to_the_others(log_normal):
+    fit, _ = log_normal
     none, few, many = (fit.groups[g] for g in (4, 0, 3))
     assert none.details["n_events"] == 0
     assert none.censored_share == 1.0

@@ -157,8 +157,18 @@ def searched(rows, sds, df, m):
     return steps_in(np.ravel(rows), sd, starts, np.full(s, df), names, version, 0.05, m)
 
 
-@pytest.mark.parametrize("rho", [0.0, 0.3])
-@pytest.mark.parametrize("df", [0.0, 6.0, np.inf])
+@pytest.mark.parametrize(
+    ("df", "rho"),
+    [
+        (0.0, 0.0),
+        (6.0, 0.3),
+        (np.inf, 0.0),
+        # Each df and each rho is in one of the cases above.
+        pytest.param(0.0, 0.3, marks=pytest.mark.slow),
+        pytest.param(6.0, 0.0, marks=pytest.mark.slow),
+        pytest.param(np.inf, 0.3, marks=pytest.mark.slow),
+    ],
+)
 def test_places_and_sizes_by_definition(noise, df, rho):
     noise(rho)
     rng = np.random.default_rng(2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import random
+import shutil
 import sqlite3
 from pathlib import Path
 
@@ -29,6 +30,20 @@ def filled(where: str | Path, additions: int = 2) -> HistoryStore:
         store.add({**ADDITION, "batch": [i] * 6, "date": [f"2026-0{i + 1}-01"] * 6})
     store.add({"version": ["2.0"], "op": ["gelu"], "measured": [1.0]}, name="other")
     return store
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of two additions and another history, made once."""
+    path = tmp_path_factory.mktemp("filled") / "h.db"
+    filled(path).close()
+    return path
+
+
+@pytest.fixture
+def path(made: Path, tmp_path: Path) -> Path:
+    """A copy of it to change."""
+    return Path(shutil.copy(made, tmp_path / "h.db"))
 
 
 def test_what_was_written_is_as_it_was_written(place: str) -> None:
@@ -63,13 +78,16 @@ CHANGES = {
     "UPDATE errcomp_history SET name = 'x' WHERE id = 2": (
         "history x: its columns, versions, series or"
     ),
+    # As long as before.
+    "UPDATE errcomp_history SET name = 'ether' WHERE id = 2": (
+        "history ether: its columns, versions, series or"
+    ),
 }
 
 
 @pytest.mark.parametrize("order", CHANGES)
-def test_a_change_by_hand_is_found(tmp_path: Path, order: str) -> None:
-    path = tmp_path / "h.db"
-    store = filled(path)
+def test_a_change_by_hand_is_found(path: Path, order: str) -> None:
+    store = HistoryStore(path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute(order)
         connection.commit()
@@ -84,9 +102,8 @@ def test_a_change_by_hand_is_found(tmp_path: Path, order: str) -> None:
     assert any(CHANGES[order] in line for line in shown), shown
 
 
-def test_additions_beside_a_damaged_one_are_compared(tmp_path: Path) -> None:
-    path = tmp_path / "h.db"
-    store = filled(path)
+def test_additions_beside_a_damaged_one_are_compared(path: Path) -> None:
+    store = HistoryStore(path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         connection.execute("UPDATE errcomp_batch SET first_id = 'x' WHERE id = 1")
         connection.execute("UPDATE errcomp_validation SET measured = 9 WHERE id = 7")
@@ -115,10 +132,9 @@ def test_an_addition_of_which_the_database_returns_less_is_undone(
 
 
 def test_a_row_that_came_in_another_way_is_counted(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "h.db"
-    store = filled(path)
+    store = HistoryStore(path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         columns = "history_id, series_id, version_id, setup_id, occurrence, measured"
         connection.execute(
@@ -132,10 +148,8 @@ def test_a_row_that_came_in_another_way_is_counted(
 
 
 def test_the_command_exits_with_1_and_says_what_to_do(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    path = tmp_path / "h.db"
-    filled(path)
     assert main(["history", "check", str(path)]) == 0
     out = capsys.readouterr().out
     assert out == f"{path}: 3 additions with 13 validations, unchanged since they were written\n"

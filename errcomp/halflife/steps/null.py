@@ -117,39 +117,59 @@ def p_values(
     -------
     ndarray, shape (r,)
     """
-    chances = np.flatnonzero((correlated > 0).any(axis=0))
-    shares = _shares()[:, chances]
-    used = (shares > 0).any(axis=1)
-    quantiles = _of_length(n, min_segment)[used]
-    log = np.array([_minus_log_p(rows, evidence, share) for rows in quantiles])
-    # Between two tabulated autocorrelations ln p is linear.
-    return np.asarray((correlated[:, chances] * np.exp(-log.T @ shares[used])).sum(axis=1))
+    return _Chance(n, share, min_segment, correlated).p_values(evidence)
 
 
-def _minus_log_p(quantiles: Floats, evidence: Floats, share: Floats) -> Floats:
-    """Return -ln p under one autocorrelation; ``quantiles`` have shape (shares, tails)."""
-    shares, tails = _table().shares, _table().minus_log_tails
+class _Chance:
+    """What chance gives in some series; interpolated once for many amounts of evidence."""
+
+    def __init__(self, n: int, share: Floats, min_segment: int, correlated: Floats) -> None:
+        chances = np.flatnonzero((correlated > 0).any(axis=0))
+        shares = _shares()[:, chances]
+        used = (shares > 0).any(axis=1)
+        self._correlated, self._shares = correlated[:, chances], shares[used]
+        # Shape (tabulated autocorrelations, r, tails).
+        self._known = _of_shares(_of_length(n, min_segment)[used], share)
+        self._logs = np.concatenate([[0.0], _table().minus_log_tails])
+
+    def p_values(self, evidence: Floats) -> Floats:
+        # Between two tabulated autocorrelations ln p is linear.
+        log = self._minus_log_p(evidence)
+        return np.asarray((self._correlated * np.exp(-log.T @ self._shares)).sum(axis=1))
+
+    def _minus_log_p(self, evidence: Floats) -> Floats:
+        """Return -ln p under each tabulated autocorrelation, shape (tabulated, r)."""
+        known, logs = self._known, self._logs
+        right = np.clip((known < evidence[:, None]).sum(axis=2), 1, len(logs) - 1)
+        places = np.arange(right.size) * len(logs) + right.ravel()
+        low, high = (known.ravel()[at].reshape(right.shape) for at in (places - 1, places))
+        inside = logs[right - 1] + (logs[right] - logs[right - 1]) * (evidence - low) / (high - low)
+        # Beyond the table p falls like that of one contrast.
+        last = known[:, :, -1]
+        beyond = logs[-1] + evidence - last
+        return np.asarray(np.where(evidence > last, beyond, np.maximum(inside, 0.0)))
+
+
+def _of_shares(quantiles: Floats, share: Floats) -> Floats:
+    """Return the quantiles at the share of each series, from 0, shape (a, r, tails).
+
+    ``quantiles`` have shape (a, shares, tails).
+    """
+    shares = _table().shares
     right = np.clip(np.searchsorted(shares, share), 1, len(shares) - 1)
     at = ((share - shares[right - 1]) / (shares[right] - shares[right - 1]))[:, None]
-    rows = (1 - at) * quantiles[right - 1] + at * quantiles[right]
-    known = np.concatenate([np.zeros((len(evidence), 1)), rows], axis=1)
-    logs = np.concatenate([[0.0], tails])
-    right = np.clip((known < evidence[:, None]).sum(axis=1), 1, len(logs) - 1)
-    each = np.arange(len(evidence))
-    low, high = known[each, right - 1], known[each, right]
-    inside = logs[right - 1] + (logs[right] - logs[right - 1]) * (evidence - low) / (high - low)
-    # Beyond the table p falls like that of one contrast.
-    beyond = logs[-1] + evidence - known[:, -1]
-    return np.asarray(np.where(evidence > known[:, -1], beyond, np.maximum(inside, 0.0)))
+    rows = (1 - at) * quantiles[:, right - 1] + at * quantiles[:, right]
+    return np.concatenate([np.zeros((*rows.shape[:2], 1)), rows], axis=2)
 
 
 def critical_evidence(
     n: int, share: Floats, min_segment: int, alpha: float, correlated: Floats
 ) -> Floats:
     """Return the evidence that chance exceeds with probability alpha, for each series."""
+    chance = _Chance(n, share, min_segment, correlated)
     low, high = np.zeros(len(share)), np.full(len(share), _LARGEST)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
-        above = p_values(middle, n, share, min_segment, correlated) > alpha
+        above = chance.p_values(middle) > alpha
         low, high = np.where(above, middle, low), np.where(above, high, middle)
     return np.asarray((low + high) / 2)

@@ -620,12 +620,16 @@ def _write_kinds(connection: sa.Connection, number: int, kinds: Mapping[str, Kin
     """Store which columns the history has now."""
     table, stored = database.column, database.kinds_of(connection, number)
     for name, kind in kinds.items():
-        if name not in stored:
-            row = {"id": _next(connection, table), "history_id": number, "name": name, "kind": kind}
-            connection.execute(table.insert().values(row))
-        elif (wide := widened(stored[name], kind)) != stored[name]:
+        if name in stored and (wide := widened(stored[name], kind)) != stored[name]:
             same_column = (table.c.history_id == number) & (table.c.name == name)
             connection.execute(table.update().where(same_column).values(kind=wide))
+    new = [name for name in kinds if name not in stored]
+    if new:
+        rows = [
+            {"id": i, "history_id": number, "name": name, "kind": kinds[name]}
+            for i, name in enumerate(new, start=_next(connection, table))
+        ]
+        connection.execute(table.insert(), rows)
 
 
 def _write_versions(

@@ -12,6 +12,7 @@ import hashlib
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
 import polars as pl
 import sqlalchemy as sa
 
@@ -171,12 +172,17 @@ def _sha256(frames: list[pl.DataFrame]) -> str:
     digest = hashlib.sha256()
     for frame in frames:
         for column in frame:
-            digest.update(f"{column.name} {column.dtype} {len(column)}\n".encode())
-            digest.update(column.is_null().to_numpy().tobytes())
+            n = len(column)
+            digest.update(f"{column.name} {column.dtype} {n}\n".encode())
+            # Most columns are complete or empty; a store of few rows has many columns.
+            complete = column.null_count() == 0
+            digest.update(bytes(n) if complete else column.is_null().to_numpy().tobytes())
             if column.dtype in (pl.String, pl.Binary):
-                plain = column.cast(pl.Binary).fill_null(b"")
-                digest.update(plain.bin.size().to_numpy().tobytes())
-                digest.update(b"".join(plain.to_list()))
+                plain = column.cast(pl.Binary)
+                values = plain.to_list() if complete else [one or b"" for one in plain.to_list()]
+                digest.update(np.fromiter(map(len, values), np.uint32, n).tobytes())
+                digest.update(b"".join(values))
             else:
-                digest.update(column.fill_null(0).to_numpy().tobytes())
+                filled = column if complete else column.fill_null(0)
+                digest.update(filled.to_numpy().tobytes())
     return digest.hexdigest()

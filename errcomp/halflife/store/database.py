@@ -222,12 +222,13 @@ def fetched(connection: sa.Connection, query: sa.Select[Any]) -> pl.DataFrame:
     """Return the rows of a query as a frame; only some of them are Python objects at a time."""
     names = [column.name for column in query.selected_columns]
     types = [_TYPES[column.type.python_type] for column in query.selected_columns]
-    frames = [pl.DataFrame(schema=dict(zip(names, types, strict=True)))]
     result = connection.execute(query, execution_options={"yield_per": _AT_ONCE})
+    frames = []
     for rows in result.partitions():
         columns = zip(names, zip(*rows, strict=True), types, strict=True)
         frames.append(pl.DataFrame([pl.Series(n, v, dtype=t) for n, v, t in columns]))
-    return pl.concat(frames)
+    empty = pl.DataFrame(schema=dict(zip(names, types, strict=True)))
+    return pl.concat(frames) if frames else empty
 
 
 def history_id(connection: sa.Connection, name: str) -> int | None:

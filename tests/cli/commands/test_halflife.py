@@ -39,6 +39,12 @@ READING = ("--column", "version=release", "--column", "released=day", "--column"
            "--column", "measured=latency", "--unit", "ms")  # fmt: skip
 
 
+@pytest.fixture(autouse=True)
+def few_draws(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How precise the bounds of forecasts are is tested elsewhere."""
+    monkeypatch.setattr("errcomp.halflife.forecast.compound_poisson._DRAWS", 50)
+
+
 @pytest.fixture
 def history(tmp_path: Path) -> Path:
     path = tmp_path / "history.csv"

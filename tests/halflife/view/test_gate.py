@@ -239,15 +239,16 @@ def test_summary_says_how_the_noise_is_not_normal():
     assert re.search(r"The noise of successive checks is correlated \(0\.[3-6]\d\)\.", text)
 
 
+@pytest.fixture(scope="module")
 def repeated():
-    """One value of a series that was quiet before is far off."""
+    """The check of two series: one value of the first, which was quiet before, is far off."""
     quiet = 0.01 * np.random.default_rng(0).standard_normal((2, 30))
     quiet[0, -1] = -0.4
-    return panel_of_rows(quiet, sd=np.nan, names=("Gelu", "Conv"))
+    return check(panel_of_rows(quiet, sd=np.nan, names=("Gelu", "Conv")))
 
 
-def test_what_to_repeat_is_said(schema):
-    result = check(repeated())
+def test_what_to_repeat_is_said(schema, repeated):
+    result = repeated
     assert result.outcome == "repeat"
     n = int(result.repeats_needed[0])
     runs = f"{n} more run{'s' * (n > 1)} like it would make it a regression"
@@ -262,21 +263,21 @@ def test_what_to_repeat_is_said(schema):
     assert skipped.endswith(runs)
 
 
-def test_a_repeat_may_fail(schema):
-    report = report_halflife(check(repeated()), fail_on=["repeat"])
+def test_a_repeat_may_fail(schema, repeated):
+    report = report_halflife(repeated, fail_on=["repeat"])
     failure = schema(report.junit()).find(".//failure")
     assert failure.get("type") == "repeat"
     assert failure.text.startswith("Gelu: error")
     assert report.failed
 
 
-def test_over_twenty_runs_are_said():
-    result = replace(check(repeated()), repeats_needed=np.zeros(2, dtype=int))
+def test_over_twenty_runs_are_said(repeated):
+    result = replace(repeated, repeats_needed=np.zeros(2, dtype=int))
     assert "over 20 more runs like it" in markdown_summary(result)
 
 
-def test_a_series_whose_corrected_p_is_unknown_is_listed_without_it():
-    result = replace(check(repeated()), p_adjusted=np.array([np.nan, 1.0]))
+def test_a_series_whose_corrected_p_is_unknown_is_listed_without_it(repeated):
+    result = replace(repeated, p_adjusted=np.array([np.nan, 1.0]))
     text = ET.fromstring(junit_xml(result)).find(".//skipped").get("message")
     assert " versions 1.28 to 1.29, measured values changed by" in text
     assert "p = " not in text
