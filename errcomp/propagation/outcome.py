@@ -67,6 +67,9 @@ class Band(Document):
             field.at("high").refuse(f"at least the lower end, {self.low:g}")
 
 
+_MEDIAN = shape_of(float | None)
+
+
 class _Median(Part):
     """The median: infinite beyond capacity, unknown for bounds. Both are null."""
 
@@ -74,12 +77,12 @@ class _Median(Part):
         return {"median": plain(outcome.median)}
 
     def read(self, field: Field) -> Mapping[str, Any]:
-        median = shape_of(float | None).read(field.at("median"))
+        median = _MEDIAN.read(field.at("median"))
         bounds = field.at("assumption").value == BOUNDS
         return {"median": math.inf if median is None and not bounds else median}
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
-        return {"median": shape_of(float | None).schema(names)}
+        return {"median": _MEDIAN.schema(names)}
 
 
 @dataclass(frozen=True)

@@ -162,6 +162,8 @@ def rename(
                 f"{where}{both} both name the column {old!r}. Name a different column for each."
             )
     news = {old: new for new, old in olds.items()}
+    if all(old == new for old, new in news.items()):
+        return frame
     # A column that a renamed one collides with was not asked for: leave it out.
     names = [name for name in there if name in news or name not in olds]
     return frame.select(nw.col(name).alias(news.get(name, name)) for name in names)

@@ -160,7 +160,7 @@ def column_values(frame: nw.DataFrame[Any], name: str) -> NDArray[Any]:
     """Return one column as an array; missing values are NaN in floats, None in all other types."""
     import narwhals as nw
 
-    series = frame[name]
+    series = frame.get_column(name)
     beyond_numpy = series.dtype in (nw.Int128, nw.UInt128) or series.dtype == nw.Decimal
     if series.dtype.is_numeric() and not beyond_numpy and series.null_count() == 0:
         return np.asarray(series.to_numpy())
@@ -197,7 +197,7 @@ def holds_numbers(frame: nw.DataFrame[Any]) -> dict[str, bool]:
     for name, kind in frame.schema.items():
         kinds[name] = kind.is_numeric()
         if kind in (nw.String, nw.Object, nw.Categorical):
-            some = [v for v in frame[name].head(_SAMPLE).to_list() if not is_missing(v)]
+            some = [v for v in frame.get_column(name).head(_SAMPLE).to_list() if not is_missing(v)]
             kinds[name] = 2 * sum(map(_is_number, some)) > len(some)
     return kinds
 
@@ -224,7 +224,7 @@ def key_columns(
     keys: dict[str, NDArray[Any]] = {}
     left_out: dict[str, str] = {}
     for name in names:
-        if frame[name].dtype.is_nested():
+        if frame.get_column(name).dtype.is_nested():
             left_out[name] = LISTS
             continue
         try:

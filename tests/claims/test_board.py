@@ -109,7 +109,9 @@ def test_equal_tools_have_no_difference(tmp_path: Path) -> None:
 
 
 @pytest.mark.shared
-def test_a_folder_is_taken_apart(shared_data: Path) -> None:
+def test_a_folder_is_taken_apart(shared_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # A board does not show what is left of errors without the noise of measurements.
+    monkeypatch.setattr("errcomp.measurements.without_noise._DRAWS", 2)
     found = board(shared_data / "tools" / "simumax", shared_data / "tools" / "echo")
     kinds = [(row.tool, row.level, row.quantity, row.n) for row in found.rows]
     assert kinds == [
@@ -182,15 +184,17 @@ def test_the_answer_counts_the_comparisons(tmp_path: Path) -> None:
 
 
 def test_without_sources_the_built_in_tables_are_shown(
-    run: Any, published: Board, monkeypatch: pytest.MonkeyPatch
+    run: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[tuple[str, ...]] = []
 
-    def known(*sources: str, **_: Any) -> Board:
+    def noted(*sources: str, **more: Any) -> Board:
         asked.append(sources)
-        return published
+        return board(*sources, **more)
 
-    monkeypatch.setattr("errcomp.claims.board.board", known)
+    monkeypatch.setattr("errcomp.claims.board.board", noted)
+    # Which tables are read, without their audits.
+    monkeypatch.setattr("errcomp.claims.board._rows", lambda of, *_: [_row(source=of.source)])
     document = json.loads(run("claims", "board", "--json").out)
     assert asked == [()]
     assert {row["source"] for row in document["rows"]} == {"neusight"}

@@ -300,10 +300,11 @@ def test_a_saturated_queue_under_estimated_keeps_its_finite_half():
 
 
 def test_a_graph_without_error():
-    outcome = graph_outcome(Constant(3.0), "estimated", fit_errors(measured_runs()))
+    errors = fit_errors(measured_runs())
+    outcome = graph_outcome(Constant(3.0), "estimated", errors)
     assert (outcome.prediction, outcome.mean, outcome.sd) == (3.0, 3.0, 0.0)
     assert outcome.kernel_sd == 0.0
-    nothing = graph_outcome(Constant(0.0), "estimated", fit_errors(measured_runs()))
+    nothing = graph_outcome(Constant(0.0), "estimated", errors)
     assert (nothing.mean, nothing.bias, nothing.relative_sd) == (0.0, None, None)
 
 

@@ -100,6 +100,7 @@ def test_no_dependence_goes_beyond_the_bounds(terms, q, seed):
         assert quantile(some_dependence(rng, above).max(axis=1), q, "lower") >= low - size
 
 
+@FEW
 @hypothesis.given(
     terms=any_terms(),
     alpha=st.floats(1e-4, 0.99),

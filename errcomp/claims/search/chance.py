@@ -165,15 +165,15 @@ def _spans_met(
     Places from which no law draws are left out.
     """
     values = [table.evaluate(tool, subsets) for tool in range(len(figures))]
+    windows = list(zip(*(law.windows for law in laws), strict=True))
+    low = [min(window.low for window in own) for own in windows]
+    high = [max(window.high for window in own) for own in windows]
     by_cost: dict[int, list[_Met]] = {cost: [] for cost in sorted({r.cost for r in table.rules})}
     for rule in table.rules:
         at, spans = np.arange(len(subsets)), np.empty((0, 2, len(subsets)))
         for tool, (figure, own) in enumerate(zip(figures, values, strict=True)):
             span = np.stack(places(figure, rule.read(own[rule.family][at])))
-            own_laws = [law.windows[tool] for law in laws]
-            reached = np.flatnonzero(
-                (span[1] > min(w.low for w in own_laws)) & (span[0] < max(w.high for w in own_laws))
-            )
+            reached = np.flatnonzero((span[1] > low[tool]) & (span[0] < high[tool]))
             at = at[reached]
             spans = np.concatenate([spans[:, :, reached], span[None, :, reached]])
         by_cost[rule.cost].append((at, spans))

@@ -153,7 +153,8 @@ class Table:
     ) -> dict[Family, Floats]:
         """Compute families (by default all) for one tool, shape (m,) each."""
         families = self.families if families is None else families
-        needed = [t for t in self.terms if any(t in f.terms for f in families)]
+        wanted = {term for family in families for term in family.terms}
+        needed = [t for t in self.terms if t in wanted]
         sums = self._sums(self.cubes[tool][[self.terms[t] for t in needed]], subsets)
         total = SumsByName({t: i for i, t in enumerate(needed)}, sums.__getitem__)
         return {
@@ -181,8 +182,10 @@ class Table:
         for start in range(0, len(subsets), step):
             part = subsets.part(slice(start, start + step))
             columns = self.lattice.sets_of_values(part.values).astype(np.float64)
-            by_value = self.by_value(cube, part.rows)
-            np.einsum("tmv,mv->tm", by_value, columns, out=sums[:, start : start + step])
+            # Many subsets share a set of cells, over which each term is summed once.
+            rows, which = np.unique(part.rows, return_inverse=True)
+            for own, by_value in zip(sums, self.by_value(cube, rows), strict=True):
+                np.einsum("mv,mv->m", by_value[which], columns, out=own[start : start + step])
         return sums
 
     def _median(self, tool: int, family: Family, subsets: Subsets) -> Floats:
@@ -198,10 +201,11 @@ class Table:
             part = slice(start, start + step)
             cells = lattice.sets_of_cells(subsets.rows[part])
             inside = cells[:, cell_of] & lattice.sets_of_values(subsets.values[part])[:, value_of]
-            below = np.cumsum(inside, axis=1, dtype=np.int32)
-            n = below[:, -1:]
-            lower = np.argmax(below >= (n + 1) // 2, axis=1)
-            upper = np.argmax(below >= n // 2 + 1, axis=1)
+            # Where the errors inside are: subset after subset, each from small to large.
+            place = np.flatnonzero(inside) % len(error)
+            n = np.count_nonzero(inside, axis=1)
+            first = np.cumsum(n) - n
+            lower, upper = place[first + (n - 1) // 2], place[first + n // 2]
             medians[part] = (error[lower] + error[upper]) / 2
         return medians
 

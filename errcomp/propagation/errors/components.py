@@ -239,18 +239,17 @@ def _ratios(
     By finest common level within runs; then of different runs of a cluster, of different classes
     and of one class.
     """
-    return _squares(errors, weight * residual), _squares(errors, weight * spread)
+    groups = [*errors.groups(), errors.cluster, combine(errors.cluster, errors.label)]
+    return _squares(groups, weight * residual), _squares(groups, weight * spread)
 
 
-def _squares(errors: Residuals, x: Floats) -> Floats:
-    """Return the sum over pairs of x x' of each kind, shape (L + 2,)."""
+def _squares(groups: Sequence[Integers], x: Floats) -> Floats:
+    """Return the sum over pairs of x x' of each kind, shape (L + 2,).
 
-    def squared(group: Integers) -> float:
-        return float((np.bincount(group, x) ** 2).sum())
-
-    within = [squared(group) for group in errors.groups()]
-    across = squared(errors.cluster) - within[0]
-    across_class = squared(combine(errors.cluster, errors.label)) - within[1]
+    The groups are those of each level, then the clusters and the classes of a cluster.
+    """
+    *within, cluster, of_class = (float((np.bincount(group, x) ** 2).sum()) for group in groups)
+    across, across_class = cluster - within[0], of_class - within[1]
     finer = [*within[1:], 0.0]
     own = [a - b for a, b in zip(within, finer, strict=True)]
     return np.array([*own, across - across_class, across_class])

@@ -401,7 +401,7 @@ def test_any_figures_are_answered_or_refused() -> None:
     signed = ["0%", "5.0%", "120%", "<5%", "≥5%", "5–10%", "~3%", "1e-3%", "-4%", ">90%", "100%"]
     bare = ["0.5", "12", "3x", "10 ms", "9 us", "1e300", "0", ""]
     answered = refused = 0
-    for _ in range(1500):
+    for _ in range(600):
         n = rng.randint(1, 6)
         values = signed if rng.random() < 0.7 else [*signed, *bare]
         table = {

@@ -126,10 +126,11 @@ def test_rows_that_are_not_used_are_counted(n: int, told: str) -> None:
 
 
 @pytest.mark.extras
-def test_tools_beyond_those_drawn_are_counted() -> None:
+def test_tools_beyond_those_drawn_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("matplotlib")
-    tools = [f"t{i:02}" for i in range(32) for _ in range(3)]
-    data = {"predicted": [1.1] * 96, "measured": [1.0] * 96, "tool": tools}
+    monkeypatch.setattr("errcomp.claims.view.figures._MOST_ROWS", 3)
+    tools = [f"t{i:02}" for i in range(5) for _ in range(3)]
+    data = {"predicted": [1.1] * 15, "measured": [1.0] * 15, "tool": tools}
     ax = ec.audit(data, by=[]).plot()
     told = [text.get_text() for text in ax.texts] + [ax.get_title(loc="left")]
     assert any("not drawn: 2 tools" in text for text in told), told

@@ -14,7 +14,7 @@ from errcomp.propagation.errors.components import (
     Components,
     Interval,
     _isotonic,
-    _squares,
+    _ratios,
     estimate_components,
 )
 from errcomp.propagation.errors.residuals import LEVELS, Residuals
@@ -177,9 +177,10 @@ def test_intervals_widen_with_confidence_and_hold_the_estimate():
     assert (wide.n, wide.n_clusters, wide.cluster) == (32, 8, "device")
 
 
-def test_more_clusters_than_blocks_are_left_out_in_groups():
+def test_more_clusters_than_blocks_are_left_out_in_groups(monkeypatch):
+    monkeypatch.setattr("errcomp.propagation.errors.components._BLOCKS", 8)
     rng = np.random.default_rng(7)
-    n = 50
+    n = 20
     kernels = Kernels(
         {"run": np.arange(2 * n) // 2, "device": np.arange(2 * n) // 2, "kernel": ["k", "l"] * n,
          "kernel_class": ["c"] * (2 * n), "predicted": [1.0, 2.0] * n,
@@ -222,15 +223,16 @@ def test_sums_over_pairs_are_those_of_all_pairs():
     cluster, label = np.array([0, 0, 0, 0, 0, 1, 1]), np.array([0, 0, 1, 0, 1, 0, 0])
     run = np.array([0, 0, 0, 1, 1, 2, 3])
     found = rows(cluster, label, run, [0, 0, 1, 0, 0, 0, 1])
-    x = rng.standard_normal(7)
-    products = np.outer(x, x)
+    residual, weight, spread = rng.standard_normal((3, 7))
     groups = found.groups()
     alike = np.array([[sum(g[i] == g[j] for g in groups) for j in range(7)] for i in range(7)])
-    expected = [products[alike == level + 1].sum() for level in range(len(LEVELS))]
     across = (cluster[:, None] == cluster) & (run[:, None] != run)
     same = label[:, None] == label
-    expected += [products[across & ~same].sum(), products[across & same].sum()]
-    assert _squares(found, x) == pytest.approx(expected)
+    kinds = [*(alike == level + 1 for level in range(len(LEVELS))), across & ~same, across & same]
+    sums = _ratios(found, residual, weight, spread)
+    for of_each, x in zip(sums, (weight * residual, weight * spread), strict=True):
+        products = np.outer(x, x)
+        assert of_each == pytest.approx([products[kind].sum() for kind in kinds])
 
 
 def test_as_plain_values():

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 import pytest
@@ -61,17 +62,22 @@ def test_an_uncertain_contention_does_not_count_below_zero() -> None:
     assert float(time_at(node, {"a": 10.0, "c": -0.5})) == 10.0
 
 
-def brute_force(n: int, spread: float, correlation: float, draws: int, seed: int) -> np.ndarray:
+@cache
+def slowest_and_common(n: int, draws: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     rng = np.random.default_rng(seed)
     own = np.full(draws, -np.inf)
     for _ in range(n):
         np.maximum(own, rng.standard_normal(draws), out=own)
-    common = rng.standard_normal(draws)
+    return own, rng.standard_normal(draws)
+
+
+def brute_force(n: int, spread: float, correlation: float, draws: int, seed: int) -> np.ndarray:
+    own, common = slowest_and_common(n, draws, seed)
     return np.exp(spread * (math.sqrt(correlation) * common + math.sqrt(1 - correlation) * own))
 
 
 @pytest.mark.parametrize("correlation", [0.0, 0.3])
-@pytest.mark.parametrize("n", [2, 8, 64, 1024])
+@pytest.mark.parametrize("n", [2, 8, 64, pytest.param(1024, marks=pytest.mark.slow)])
 def test_replicas_are_the_slowest_of_so_many_ranks(draws, n: int, correlation: float) -> None:
     spread, size = 0.2, 20_000
     node = Replicas(Constant(1.0), n, Quantity("j", 1.0, spread), correlation)
@@ -86,7 +92,7 @@ def test_replicas_are_the_slowest_of_so_many_ranks(draws, n: int, correlation: f
     assert x.std() == pytest.approx(y.std(), rel=0.05)
 
 
-@pytest.mark.parametrize("n", [2, 8, 64, 1024])
+@pytest.mark.parametrize("n", [2, 8, 64, pytest.param(1024, marks=pytest.mark.slow)])
 def test_the_lognormal_quantity_has_mean_and_variance_of_the_slowest(n: int) -> None:
     value, spread = lognormal_like_slowest(n, 0.2)
     x = np.concatenate([brute_force(n, 0.2, 0.0, 20_000, seed) for seed in range(2)])

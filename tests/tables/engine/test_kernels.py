@@ -31,8 +31,15 @@ def neusight() -> pl.DataFrame:
 
 
 @pytest.fixture(scope="module")
-def in_memory(neusight: pl.DataFrame) -> KernelCorrection:
-    return KernelCorrection().fit(Kernels(neusight))
+def half(neusight: pl.DataFrame) -> pl.DataFrame:
+    """Kernels of every second device."""
+    devices = neusight["device"].unique(maintain_order=True)
+    return neusight.filter(pl.col("device").is_in(devices.gather_every(2).to_list()))
+
+
+@pytest.fixture(scope="module")
+def in_memory(half: pl.DataFrame) -> KernelCorrection:
+    return KernelCorrection().fit(Kernels(half))
 
 
 def repeated(table: pl.DataFrame, times: int, noise: float) -> pl.DataFrame:
@@ -55,12 +62,12 @@ def differ(one: KernelCorrection, other: KernelCorrection, table: pl.DataFrame) 
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_it_is_exact_where_a_group_is_one_kernel(
-    engine: str, neusight: pl.DataFrame, in_memory: KernelCorrection, to_engine: Make
+    engine: str, half: pl.DataFrame, in_memory: KernelCorrection, to_engine: Make
 ) -> None:
     # Sums in another order: likelihoods are maximised to six digits.
-    found = KernelCorrection().fit(KernelRows(to_engine(engine, neusight)))
-    assert found.n_ == in_memory.n_
-    assert max(differ(found, in_memory, neusight).values()) < 1e-5
+    found = KernelCorrection().fit(KernelRows(to_engine(engine, half)))
+    assert found.n_ == in_memory.n_ > 1000
+    assert max(differ(found, in_memory, half).values()) < 1e-5
 
 
 @pytest.mark.slow
