@@ -278,6 +278,7 @@ class Caveat(Document):
 
 #: The value of a metric, which may be undefined.
 VALUE = shape_of(Annotated[float, Undefined])
+_TEXT = shape_of(str)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -460,7 +461,7 @@ class FlatEstimate(Part):
 
     def read(self, field: Field) -> Mapping[str, Any]:
         """Return the estimate."""
-        method = shape_of(str).read(field.at(self.method))
+        method = _TEXT.read(field.at(self.method))
         known = {"level": self.level, "method": method, "n": field.at(self.n).value}
         return {self.name: Estimate.from_row(field, self.figure, **known)}
 

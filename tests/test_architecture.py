@@ -55,27 +55,33 @@ def every_import(name: str) -> tuple[tuple[str, bool], ...]:
     return tuple(_imported(name))
 
 
+#: What is imported only for types, and a statement that imports modules of the package. No
+#: formatted module has such a line in another place than a statement.
+FOR_TYPES = re.compile(r"^( *)if TYPE_CHECKING:\n(?:\1 +.*\n|\n)+", re.MULTILINE)
+IMPORT = re.compile(
+    r"^ *((?:from (?:errcomp\b|\.)[\w.]* import (?:\([^)]*\)|.*)|import errcomp\b.*))", re.MULTILINE
+)
+
+
 def _imported(name: str) -> Iterator[tuple[str, bool]]:
-    # Imports are statements: what stands within one is another statement, or a handler or case.
-    tree = ast.parse(modules()[name].read_text(encoding="utf-8"))
-    pending: list[tuple[ast.AST, bool]] = [(tree, False)]
-    while pending:
-        node, for_types = pending.pop()
-        if isinstance(node, ast.If):
-            for_types |= getattr(node.test, "id", "") == "TYPE_CHECKING"
-        for field in ("body", "orelse", "finalbody", "handlers", "cases"):
-            within = getattr(node, field, ())
-            pending += [(one, for_types) for one in within] if isinstance(within, list) else ()
-        targets: list[str] = []
-        if isinstance(node, ast.Import):
-            targets = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            assert not node.level, f"{name}: imports are absolute"
-            # The version is no arrow: it is all that the front door has of its own.
-            names = [alias.name for alias in node.names if alias.name != "__version__"]
-            whole = (f"{node.module}.{name}" for name in names)
-            targets = [one if one in modules() else str(node.module) for one in whole]
-        yield from ((one, for_types) for one in targets if one in modules() and one != name)
+    text = modules()[name].read_text(encoding="utf-8")
+    for_types = "".join(found[0] for found in FOR_TYPES.finditer(text))
+    for part, typing in ((FOR_TYPES.sub("", text), False), (for_types, True)):
+        statements = ast.parse("\n".join(IMPORT.findall(part))).body
+        targets = [one for node in statements for one in _targets(name, node)]
+        yield from ((one, typing) for one in targets if one in modules() and one != name)
+
+
+def _targets(name: str, node: ast.stmt) -> list[str]:
+    """Return what a statement imports: modules where there are such, not names within them."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    assert isinstance(node, ast.ImportFrom)
+    assert not node.level, f"{name}: imports are absolute"
+    # The version is no arrow: it is all that the front door has of its own.
+    names = [alias.name for alias in node.names if alias.name != "__version__"]
+    whole = (f"{node.module}.{name}" for name in names)
+    return [one if one in modules() else str(node.module) for one in whole]
 
 
 def circles(graph: Mapping[str, set[str]]) -> list[list[str]]:

@@ -36,10 +36,11 @@ class Found(NamedTuple):
 @cache
 def read(path: Path) -> tuple[list[Found], list[tuple[str, set[str]]]]:
     """Return the functions of a file and the methods of its classes, and its imports from tests."""
-    module = ast.parse(path.read_text(encoding="utf-8"))
+    text = path.read_text(encoding="utf-8")
+    module = ast.parse(text)
     images = {
         ast.unparse(line.targets[0])
-        for line in module.body
+        for line in (module.body if "mpl_image_compare" in text else ())
         if isinstance(line, ast.Assign) and "mpl_image_compare" in ast.unparse(line.value)
     }
     bodies = [module.body, *(one.body for one in module.body if isinstance(one, ast.ClassDef))]
@@ -53,21 +54,30 @@ def read(path: Path) -> tuple[list[Found], list[tuple[str, set[str]]]]:
 
 
 def found(function: Function, images: set[str]) -> Found:
-    draws = any(ast.unparse(mark) in images for mark in function.decorator_list)
+    marks = function.decorator_list if images else ()
+    draws = any(ast.unparse(mark) in images for mark in marks)
     called, asserts = (frozenset[str](), True) if states(function) else inside(function)
     return Found(function.name, function.lineno, asserts, called, draws)
 
 
 def states(function: Function) -> bool:
-    """Tell whether a function has a statement that checks; they stand in no expression."""
+    """Tell whether a function has a statement that checks, or expects an error within ``with``."""
     pending: list[ast.AST] = [function]
     while pending:
         node = pending.pop()
         if isinstance(node, ast.Assert | ast.Raise):
             return True
+        if isinstance(node, ast.With):
+            asked = (one.context_expr for one in node.items)
+            if any(isinstance(one, ast.Call) and name_of(one) in CHECKS for one in asked):
+                return True
         for field in ("body", "orelse", "finalbody", "handlers", "cases"):
             pending += getattr(node, field, ())
     return False
+
+
+def name_of(call: ast.Call) -> str:
+    return str(getattr(call.func, "attr", getattr(call.func, "id", "")))
 
 
 def inside(function: Function) -> tuple[frozenset[str], bool]:
@@ -75,7 +85,7 @@ def inside(function: Function) -> tuple[frozenset[str], bool]:
     names, checks = set(), False
     for one in ast.walk(function):
         if isinstance(one, ast.Call):
-            names.add(getattr(one.func, "attr", getattr(one.func, "id", "")))
+            names.add(name_of(one))
         elif isinstance(one, ast.keyword):
             # Of a process: that it ended well.
             checks |= (one.arg, ast.dump(one.value)) == _CHECKED
@@ -98,8 +108,34 @@ def helpers(path: Path) -> list[Found]:
     return known
 
 
+#: A function or class, or a method of a class or a function within a function.
+HEAD = re.compile(r"^( {4})?(?:def|async def|class) (\w+)", re.MULTILINE)
+STATEMENT = re.compile(
+    r"^ +(?:assert |raise |np\.testing\.assert_|(?:with )?pytest\.(?:raises|warns)\()", re.MULTILINE
+)
+DOCSTRING = re.compile(r''':\n +"""[^"]*"""\n''')
+
+
+def plainly_assert(text: str) -> bool:
+    """Tell whether a line of each test asserts: to read trees takes most of the time.
+
+    A test with text over several lines, which may hold anything, does not count. What asserts
+    only by the helpers that it calls is found in the tree.
+    """
+    heads = [*HEAD.finditer(text)]
+    for i, head in enumerate(heads):
+        if head[2].startswith("test"):
+            after = (one.start() for one in heads[i + 1 :] if head[1] or not one[1])
+            lines = DOCSTRING.sub(":\n", text[head.end() : next(after, len(text))], count=1)
+            if not STATEMENT.search(lines) or '"""' in lines or "'''" in lines:
+                return False
+    return True
+
+
 def without_assertion(path: Path) -> list[str]:
     """Return the tests of a file that cannot fail."""
+    if plainly_assert(path.read_text(encoding="utf-8")):
+        return []
     known = helpers(path)
     checking = {one.name for one in known if one.asserts}
     while True:
@@ -124,6 +160,15 @@ def without_assertion(path: Path) -> list[str]:
         ("def g():\n    f()\ndef f():\n    assert 1\ndef test_a():\n    g()", []),
         ("class TestA:\n    def test_a(self):\n        run(1, check=True)", []),
         ("class TestA:\n    def test_a(self):\n        run(1, check=False)", ["x.py:2 test_a"]),
+        ("def test_a():\n    f('''\n    assert 1\n''')", ["x.py:1 test_a"]),
+        ("def test_a():\n    f()\ndef g():\n    assert 1", ["x.py:1 test_a"]),
+        ("def test_a():\n    f()\nclass A:\n    def g():\n        assert 1", ["x.py:1 test_a"]),
+        (
+            "class TestA:\n    def test_a():\n        f()\n    def g():\n        assert 1",
+            ["x.py:2 test_a"],
+        ),
+        ("def test_a():\n    def g():\n        f()\n    assert 1", []),
+        ("def test_a():\n    assert 1\ndef test_b():\n    f()", ["x.py:3 test_b"]),
         ("image = mark.mpl_image_compare()\n@image\ndef test_a():\n    return f()", []),
     ],
 )

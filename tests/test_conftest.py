@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import runpy
@@ -9,7 +10,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
@@ -65,29 +66,65 @@ LACK = {"test_needs_a_package", "test_needs_an_extra", "tests.test_whole"}
 OTHER = {"test_stops", "test_marked", "test_of_nothing[NOTSET]", "test_with_a_fixture", "examples"}
 
 
+#: A process that has loaded pytest, most of the time of a run: each run is in a fork of it.
+RUNS = """
+import json, os, sys
+
+import pytest, xdist.plugin
+from _pytest.config import get_config
+
+get_config()  # loads what every run needs, and registers it with no other
+for line in sys.stdin:
+    folder, arguments, variables = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(1, 2)
+        os.chdir(folder)
+        sys.path.insert(0, folder)
+        os.environ.update(variables)
+        os._exit(pytest.main(arguments))
+    os.waitpid(child, 0)
+    print(flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def pytests() -> Iterator[subprocess.Popen[str]]:
+    """Start a process that runs pytest for each line that it is given."""
+    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-c", RUNS],
+        env={**os.environ, **alone},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        yield process
+        assert process.stdin is not None
+        process.stdin.close()
+
+
 @pytest.fixture
-def ends(tmp_path: Path) -> Ends:
+def ends(tmp_path: Path, pytests: subprocess.Popen[str]) -> Ends:
     """Return what runs files under the conftest of these tests and says how each test ended."""
     (tmp_path / "tests").mkdir()
     shutil.copy(CONFTEST, tmp_path)
-    alone = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
     def call(files: dict[str, str], *options: str, ci: str = "") -> dict[str, set[str]]:
         for name, text in files.items():
             (tmp_path / name).write_text(text)
-        subprocess.run(
-            [
-                *(sys.executable, "-m", "pytest", "-p", "xdist", "-p", "pytest_timeout"),
-                *("-p", "no:cacheprovider", "--doctest-modules", "--junitxml=out.xml"),
-                "--continue-on-collection-errors",
-                *files,
-                *options,
-            ],
-            env={**os.environ, "CI": ci, **alone},
-            cwd=tmp_path,
-            capture_output=True,
-            check=False,
-        )
+        arguments = [
+            *("-p", "xdist", "-p", "pytest_timeout", "-p", "no:cacheprovider"),
+            *("--doctest-modules", "--junitxml=out.xml", "--continue-on-collection-errors"),
+            *files,
+            *options,
+        ]
+        (tmp_path / "out.xml").unlink(missing_ok=True)
+        assert pytests.stdin is not None
+        assert pytests.stdout is not None
+        print(json.dumps([str(tmp_path), arguments, {"CI": ci}]), file=pytests.stdin, flush=True)
+        assert pytests.stdout.readline() == "\n"
         found: dict[str, set[str]] = {"passed": set(), "skipped": set(), "failed": set()}
         for case in ET.parse(tmp_path / "out.xml").iter("testcase"):
             for how in case:

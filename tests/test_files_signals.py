@@ -80,6 +80,9 @@ def hidden(folder):
     return any(name.startswith(".") for name in os.listdir(folder))
 
 def run(argv, event, most, moment, from_writing, folder):
+    if argv[0] == "audit":  # else the first child would load it as well
+        import errcomp
+        errcomp.audit
     said, says = os.pipe()
     known, loaded = set(sys.modules), tempfile.TemporaryFile("w+")
     signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
@@ -105,6 +108,7 @@ def run(argv, event, most, moment, from_writing, folder):
                 os.kill(child, event)
             else:
                 resource.prlimit(child, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+            os.waitid(os.P_PID, child, os.WEXITED | os.WNOWAIT)  # nothing more is looked at
         time.sleep(0.0001)
     seconds = time.monotonic() - start
     _, status = os.waitpid(child, 0)

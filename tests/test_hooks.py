@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import re
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 
+from errcomp import cli
 from errcomp.cli.precommit import main
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -92,17 +95,29 @@ def test_the_action_audits_and_writes_the_summary(runner: Runner) -> None:
 
 
 @pytest.mark.core
-def test_options_are_split_as_in_a_shell_and_never_run(runner: Runner) -> None:
+def test_options_are_split_as_in_a_shell_and_never_run(
+    runner: Runner, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # What the step gives to errcomp; the command itself is run here.
+    program(runner.folder / "errcomp" / "bin" / "errcomp", 'printf "%s\\0" "$@" > "$CALLS"')
     table = runner.folder / "my pairs.csv"
     table.write_text("the app,sim,hw\na,11,10\nb,12,10\na,11,10\nb,12,10\n", encoding="utf-8")
     options = "--by 'the app' --where 'the app=a' --json"
     done = runner("Audit", table=str(table), claim="MAPE 50 %", options=options)
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["n"] == 2
+    words = runner.calls.read_text().split("\0")[:-1]
+    assert str(table) in words
+    assert cli.main(words) == 0
+    assert json.loads(capsys.readouterr().out)["n"] == 2
     hostile = runner(
         "Audit", table=str(table), claim="$(touch ran)", options="; touch ran `touch ran`"
     )
-    assert hostile.returncode == 2
+    assert hostile.returncode == 0, hostile.stderr
+    words = runner.calls.read_text().split("\0")[:-1]
+    assert {"$(touch ran)", ";", "touch", "ran", "`touch", "ran`"} <= {*words}
+    with pytest.raises(SystemExit) as ended:
+        cli.main(words)
+    assert ended.value.code == 2
     assert not (runner.folder / "ran").exists()
 
 
@@ -169,16 +184,23 @@ def test_the_hook_names_every_file_that_fails(tmp_path: Path, capsys: Any) -> No
 
 
 @pytest.mark.core
-def test_the_hook_runs_as_pre_commit_starts_it(tmp_path: Path) -> None:
+def test_the_hook_runs_as_pre_commit_starts_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert hook["language"] == "python"
     path = tmp_path / "pairs.csv"
     path.write_text("a,b\n11,10\n", encoding="utf-8")
-    _, *module = hook["entry"].split()
-    done = subprocess.run(
-        [sys.executable, *module, str(path)], capture_output=True, text=True, check=False
-    )
-    assert (done.returncode, "missing columns predicted, measured" in done.stderr) == (1, True)
+    python, option, module, *options = hook["entry"].split()
+    assert (python, option) == ("python", "-m")
+    monkeypatch.setattr(sys, "argv", [module, *options, str(path)])
+    found = importlib.util.find_spec(module)
+    assert found is not None
+    assert found.origin is not None
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(found.origin, run_name="__main__")
+    assert ended.value.code == 1
+    assert "missing columns predicted, measured" in capsys.readouterr().err
 
 
 # --- Docker ---

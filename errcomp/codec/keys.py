@@ -8,11 +8,14 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any, ClassVar, Self, cast
 
 from errcomp.codec.fields import Field
 from errcomp.codec.shapes import Names, Shape, json_text, plain, shape_of
 from errcomp.errors import InputError
+
+_END = shape_of(float | None)
 
 
 class Part:
@@ -105,13 +108,12 @@ class Ends(Part):
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
         """Return the schemas of two numbers that may be null."""
-        return {name: shape_of(float | None).schema(names) for name in (self.low, self.high)}
+        return {name: _END.schema(names) for name in (self.low, self.high)}
 
 
 def interval(field: Field, low: str, high: str) -> tuple[float | None, float | None]:
     """Read the bounds of an interval: two nulls are None, a null upper bound alone is infinity."""
-    shape = shape_of(float | None)
-    start, end = shape.read(field.at(low)), shape.read(field.at(high))
+    start, end = _END.read(field.at(low)), _END.read(field.at(high))
     if start is None:
         if end is not None:
             field.at(low).refuse("a number, because the upper bound is a number")
@@ -211,9 +213,8 @@ class Rows(Part):
 
     def read(self, field: Field) -> Mapping[str, Any]:
         """Return the columns."""
-        shapes = [(name, shape_of(type_)) for name, (_, type_, _) in self.columns.items()]
         rows = [
-            [shape.read(row.at(name)) for name, shape in shapes]
+            [shape.read(row.at(name)) for name, shape in self._shapes.items()]
             for row in field.at(self.key).items(self.fewest)
         ]
         return {
@@ -223,11 +224,14 @@ class Rows(Part):
 
     def schema(self, names: Names) -> dict[str, dict[str, Any]]:
         """Return the schema of an array of objects."""
-        properties = {
-            name: shape_of(type_).schema(names) for name, (_, type_, _) in self.columns.items()
-        }
+        properties = {name: shape.schema(names) for name, shape in self._shapes.items()}
         rows = {"type": "array", "items": closed(properties), "minItems": self.fewest}
         return {self.key: rows}
+
+    @cached_property
+    def _shapes(self) -> dict[str, Shape]:
+        """The shapes of the columns, by the names in the document."""
+        return {name: shape_of(type_) for name, (_, type_, _) in self.columns.items()}
 
 
 def words(values: list[str]) -> Any:

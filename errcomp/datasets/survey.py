@@ -2,8 +2,28 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from errcomp.datasets._spec import Column, DatasetSpec
-from errcomp.readers.learned.survey import LAYOUTS, build
+
+#: Tables of cells: those of the layouts in ``errcomp.readers.learned.survey``, and two more.
+_TABLES = (
+    "tools",
+    "table3_suite",
+    "table4_accuracy",
+    "table6_neusight",
+    "table7_astrasim",
+    "table8_vidur",
+    "table9_coverage",
+    "table9_totals",
+    "table10_cross_tool",
+    "table11_12_deployment",
+    "error_by_level",
+    "text_neusight",
+    "timeloop_resnet50_conv1",
+    "table1_taxonomy",
+    "statements",
+)
 
 _CELLS = {
     "table": Column(
@@ -34,6 +54,14 @@ _RUNS = {
     "unit": Column("text", "unit of value"),
 }
 
+
+def build(source: Path) -> dict[str, bytes]:
+    """Build the tables from the transcribed tables and the output of the tools."""
+    from errcomp.readers.learned import survey
+
+    return survey.build(source)
+
+
 SPECS = {
     "survey": DatasetSpec(
         title="Tables of a survey of performance models, cell by cell, and the runs behind them",
@@ -47,7 +75,7 @@ SPECS = {
         reference="the survey has no published version; tables are numbered as in its second "
         "edition",
         tables={
-            **{f"{stem}.csv": _CELLS for stem in (*LAYOUTS, "table1_taxonomy", "statements")},
+            **{f"{stem}.csv": _CELLS for stem in _TABLES},
             "platforms.csv": _PLATFORMS,
             "runs.csv": _RUNS,
         },

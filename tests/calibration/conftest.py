@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,8 @@ import pytest
 
 from errcomp.calibration import Composition
 from errcomp.calibration.fitted import CompositionModel
+from errcomp.calibration.kernels import pooling
+from errcomp.calibration.transfer import process
 from errcomp.tables import Kernels
 
 DEVICES = ("A100", "H100", "L4", "MI210", "V100")
@@ -69,3 +71,19 @@ def model() -> CompositionModel:
     found = Composition(estimators=("physics",)).fit(simulated(known)).model_
     assert isinstance(found, CompositionModel)
     return found
+
+
+@pytest.fixture(scope="module")
+def few_choices() -> Iterator[None]:
+    """Adapt with an eighth of the settings that are tried, where it does not matter which wins."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(process, "CHOICES", process.CHOICES[::8])
+        yield
+
+
+@pytest.fixture(scope="module")
+def few_rounds() -> Iterator[None]:
+    """Correct kernels by a quarter of the rounds, where it does not matter how well."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pooling, "_ROUNDS", 2)
+        yield

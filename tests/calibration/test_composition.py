@@ -39,8 +39,9 @@ def said(tables: list[Table]) -> str:
 
 
 @pytest.fixture(scope="module")
-def predicting(runs_of: Any) -> Composition:
-    return Composition(task="prediction", estimators=PLAIN).fit(runs_of(*FEW))
+def predicting(runs_of: Any, few_rounds: None) -> Composition:
+    """A fit to few runs, in ms; no test changes it."""
+    return Composition(task="prediction", estimators=PLAIN).fit(runs_of(FEW[0][:2], FEW[1]))
 
 
 @pytest.fixture(scope="module")
@@ -92,25 +93,31 @@ def test_parts_add_up(fitted: Composition, runs_of: Any) -> None:
     assert found.total + sum(found.parts.values()) == pytest.approx(found.predicted)
 
 
-def test_order_of_rows_does_not_matter(fitted: Composition, runs_of: Any) -> None:
-    table = runs_of()
+def test_order_of_rows_does_not_matter(runs_of: Any) -> None:
+    table = runs_of(*FEW)
     new = runs_of(seed=1)
     mixed = table.take(np.random.default_rng(0).permutation(table.n))
-    again = Composition(estimators=PLAIN).fit(mixed)
-    one, other = (each.predict(new, estimator="linear") for each in (fitted, again))
+    one, other = (
+        Composition(estimators=PLAIN).fit(each).predict(new, estimator="linear")
+        for each in (table, mixed)
+    )
     assert other.predicted == pytest.approx(one.predicted, rel=1e-9)
     assert other.low == pytest.approx(one.low, rel=1e-9)
 
 
 @pytest.mark.parametrize("task", ["composition", "prediction"])
-def test_units_do_not_matter(runs_of: Any, task: Any) -> None:
+def test_units_do_not_matter(runs_of: Any, task: Any, request: pytest.FixtureRequest) -> None:
     table = runs_of(("A100", "L4"), ("bert", "gpt2", "opt"))
     names = ("predicted", "measured", "run_measured")
     keys = ("run", "device", "model", "mode", "kernel", "kernel_class")
     columns = {**{name: table.column(name) for name in keys}, "count": table.count}
     times = {name: 1e3 * getattr(table, name) for name in names}
     micro = Kernels({**columns, **times}, unit="us")
-    model = Composition(task=task, estimators=PLAIN).fit(micro)
+    if task == "prediction":  # corrections of kernels take their time: of ms, and used for µs
+        model = request.getfixturevalue("predicting")
+        assert model.model_.training.x.shape[0] == table.n_runs
+    else:
+        model = Composition(task=task, estimators=PLAIN).fit(micro)
     expected, found = (model.predict(one, estimator="linear") for one in (micro, table))
     assert 1e3 * found.predicted == pytest.approx(expected.predicted, rel=1e-9)
     assert 1e3 * found.high == pytest.approx(expected.high, rel=1e-9)
@@ -219,11 +226,11 @@ def test_bands_of_baselines_hold_from_three_runs(noise: Any) -> None:
 
 
 def test_runs_without_a_measurement_are_not_used(runs_of: Any) -> None:
-    ends = runs_of().run_measured.copy()
-    ends[:32] = np.nan
-    found = Composition(estimators=PLAIN).fit(runs_of(run_measured=ends.tolist()))
-    assert len(found.model_.training) == 32
-    assert found.model_.training.devices == ("H100", "L4", "MI210", "V100")
+    ends = runs_of(*FEW).run_measured.copy()
+    ends[:24] = np.nan
+    found = Composition(estimators=PLAIN).fit(runs_of(*FEW, run_measured=ends.tolist()))
+    assert len(found.model_.training) == 12
+    assert found.model_.training.devices == ("L4", "V100")
 
 
 def test_one_device_has_no_band_for_others(runs_of: Any) -> None:

@@ -24,7 +24,7 @@ def everything(fits: Fits) -> np.ndarray[Any, Any]:
 
 
 @pytest.fixture(scope="module")
-def corrected(runs_of: Any) -> tuple[Preparation, Prepared]:
+def corrected(runs_of: Any, few_rounds: None) -> tuple[Preparation, Prepared]:
     """All runs, their predicted kernels corrected."""
     fits = Fits(runs_of(), "prediction", seed=0, n_jobs=1)
     return fits.prepared(everything(fits))
@@ -92,6 +92,7 @@ def test_corrections_of_classes_are_found(
     assert np.abs(off - prepared.design.x[:, CORRECTION]).mean() < 0.025
 
 
+@pytest.mark.usefixtures("few_rounds")
 @pytest.mark.parametrize("name", ["device", ""])
 def test_without_models_devices_or_parts_are_left_out(runs_of: Any, name: str) -> None:
     table = runs_of(("A100", "L4", "V100"), ("bert", "gpt2"))

@@ -38,9 +38,14 @@ def test_cannot_be_decided(errcomp_check):
 """
 
 
+#: Plugins that may be installed and take time to load.
+OTHERS = ("hypothesispytest", "xdist", "xdist.looponfail", "pytest_mpl", "pytest_cov", "zarr")
+
+
 def pytest_in(folder: Path, *options: str) -> tuple[int, str]:
+    without = [word for name in ("cacheprovider", *OTHERS) for word in ("-p", f"no:{name}")]
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-q", "-ra", *options],
+        [sys.executable, "-m", "pytest", *without, "-q", "-ra", *options],
         cwd=folder,
         capture_output=True,
         text=True,

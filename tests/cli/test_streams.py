@@ -27,7 +27,7 @@ ERRCOMP = [sys.executable, "-m", "errcomp"]
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
 def test_a_closed_stream_is_no_crash(closed: str) -> None:
     done = subprocess.run(
-        f"{sys.executable} -m errcomp datasets list {closed}",
+        f"{sys.executable} -m errcomp datasets show neusight {closed}",
         shell=True,
         capture_output=True,
         text=True,
@@ -39,7 +39,7 @@ def test_a_closed_stream_is_no_crash(closed: str) -> None:
 
 def test_bad_usage_is_exit_2_even_if_nobody_can_be_told() -> None:
     done = subprocess.run(
-        f"{sys.executable} -m errcomp audit none.csv 2>/dev/full", shell=True, check=False
+        f"{sys.executable} -m errcomp datasets show none 2>/dev/full", shell=True, check=False
     )
     assert done.returncode == 2
 
@@ -69,7 +69,14 @@ def test_a_password_is_never_printed(
 
 @pytest.mark.parametrize(
     "command",
-    ["--help", "--version", "audit --help", "calibrate fit --help", "completion zsh", "readers"],
+    [
+        "--help",
+        "--version",
+        "audit --help",
+        "calibrate fit --help",
+        "completion zsh",
+        "datasets show neusight",
+    ],
 )
 def test_a_full_disk_is_told(command: str) -> None:
     if not Path("/dev/full").exists():

@@ -26,7 +26,7 @@ Seen = Callable[[Any], dict[str, Any]]
 
 @pytest.fixture(autouse=True)
 def fewer_draws(monkeypatch: pytest.MonkeyPatch) -> None:
-    fewer(monkeypatch, 50, 200)
+    fewer(monkeypatch, 20, 100)
 
 
 DEVICES = ["A100-40G", "H100", "L4", "T4", "V100", "MI100"]

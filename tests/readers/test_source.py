@@ -87,7 +87,7 @@ def test_a_file_that_is_not_there_or_closed(tmp_path: Path) -> None:
 
 
 def test_a_bomb_is_left_packed(tmp_path: Path) -> None:
-    found = source(tmp_path, gzip.compress(bytes(66 << 20), 1))
+    found = source(tmp_path, 66 * gzip.compress(bytes(1 << 20), 1))
     assert found.path.stat().st_size < 1 << 20
     assert found.head == bytes(1 << 16)
     with pytest.raises(InputError, match=r"it unpacks to far more than its size, 64 MiB so far\."):

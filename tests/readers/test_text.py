@@ -181,7 +181,7 @@ def test_compressed_text(write: Any, pack: Any) -> None:
     with pytest.raises(InputError, match=r"broken (gzip|xz) \(.*copy it again"):
         read_pairs(write("cut.csv", packed[:-9]))
     with pytest.raises(InputError, match="it unpacks to far more than its size, 64 MiB"):
-        read_pairs(write("bomb.csv", pack(b"a" * (65 << 20))))
+        read_pairs(write("bomb.csv", 65 * pack(b"a" * (1 << 20))))
 
 
 @pytest.mark.extras
@@ -192,7 +192,7 @@ def test_zstd(write: Any) -> None:
     two = write("two.csv.zst", packed + zstandard.compress(b"C,8,10\n"))
     assert read_pairs(two).n == 3
     with pytest.raises(InputError, match="it unpacks to far more than its size"):
-        read_pairs(write("bomb.csv.zst", zstandard.compress(b"a" * (65 << 20))))
+        read_pairs(write("bomb.csv.zst", 65 * zstandard.compress(b"a" * (1 << 20))))
     with pytest.raises(InputError, match=r"broken zstd \("):
         read_pairs(write("bad.csv.zst", packed[:6] + b"\xff" * 20))
 

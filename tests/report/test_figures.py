@@ -59,6 +59,8 @@ def drawn(outcome, bounds, propagation, budget_of, validation):
 
 NAMES = ["bands", "40 bands", "1 band", "budget", "40 rows", "1 row", "growth", "40 lines",
          "calibration", "20 assumptions", "pit"]  # fmt: skip
+#: One of each function, which draw in less time.
+PLAIN = ["bands", "1 row", "growth", "calibration", "pit"]
 
 
 @pytest.mark.slow
@@ -73,7 +75,8 @@ def test_draws_on_axes_given_and_changes_no_setting(drawn, name):
     figure = matplotlib.figure.Figure()
     sub = figure.subfigures(1, 2)[0].subplots()
     assert drawn[name](sub) is sub
-    assert drawn[name]() is not drawn[name]()
+    if name in PLAIN:
+        assert drawn[name]() is not drawn[name]()
     assert dict(matplotlib.rcParams) == before
 
 
@@ -85,9 +88,9 @@ def test_axes_are_axes(drawn):
             drawn["pit"](no_axes)
 
 
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf", "PNG"])
+@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
 def test_files_are_the_same_every_time(drawn, tmp_path, suffix):
-    first, second = tmp_path / f"1.{suffix}", tmp_path / f"2.{suffix}"
+    first, second = tmp_path / f"1.{suffix}", tmp_path / f"2.{suffix.upper()}"
     figures.save(drawn["growth"](), first)
     figures.save(drawn["growth"]().figure, str(second))
     assert first.read_bytes() == second.read_bytes()

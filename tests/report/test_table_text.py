@@ -109,7 +109,7 @@ def test_at_most_two_long_notes_are_shown() -> None:
 
 
 def test_explain_shows_all_notes(run: Any) -> None:
-    argv = ("propagate", "--run", "H100/gpt3_27/inference/2048/2")
+    argv = ("propagate", "--run", "H100/gpt3_27/inference/2048/2", "--where", "device=H100,V100")
     brief, full = run(*argv).out, run(*argv, "--explain").out
     assert "1 more note: add --explain." in brief
     assert "degrees of freedom" not in brief

@@ -37,6 +37,7 @@ from errcomp.codec import (
     Meta,
     Part,
     Positive,
+    Shape,
     Share,
     Undefined,
     closed,
@@ -67,16 +68,17 @@ PERCENT = {level: f"{100 * level:g}" for level in LEVELS}
 _LEVEL = 0.95
 _FIGURE_PARTS = tuple(FlatEstimate(name, name, _LEVEL, f"{name}_method") for name in _FIGURES)
 _SHARE = shape_of(Annotated[Share, Undefined])
+_ANSWERED_SHARE, _AREA, _COUNT = shape_of(Share), shape_of(float), shape_of(Count)
 _NUMBERS = shape_of(Annotated[Floats, Each(float)])
-#: Keys of the bands of a level, the fields of `BandRow` and their types.
-_BAND: Mapping[str, tuple[str, Any]] = {
-    "coverage_{}": ("coverage", Annotated[Share, Undefined]),
-    "coverage_{}_low": ("coverage_low", Annotated[Share, Undefined]),
-    "coverage_{}_high": ("coverage_high", Annotated[Share, Undefined]),
-    "mean_width_{}": ("mean_width", Annotated[float, Undefined]),
-    "interval_score_{}": ("interval_score", Annotated[float, Undefined]),
-    "bands_{}": ("n", Count),
-    "unbounded_{}": ("unbounded", Count),
+#: Keys of the bands of a level, the fields of `BandRow` and their shapes.
+_BAND: Mapping[str, tuple[str, Shape]] = {
+    "coverage_{}": ("coverage", _SHARE),
+    "coverage_{}_low": ("coverage_low", _SHARE),
+    "coverage_{}_high": ("coverage_high", _SHARE),
+    "mean_width_{}": ("mean_width", VALUE),
+    "interval_score_{}": ("interval_score", VALUE),
+    "bands_{}": ("n", _COUNT),
+    "unbounded_{}": ("unbounded", _COUNT),
 }
 #: Share of the runs in the goal for abstention.
 _ANSWERED = 0.8
@@ -225,8 +227,8 @@ class _Bands(Part):
         bands = []
         for level, percent in PERCENT.items():
             values = {
-                name: shape_of(type_).read(field.at(key.format(percent)))
-                for key, (name, type_) in _BAND.items()
+                name: shape.read(field.at(key.format(percent)))
+                for key, (name, shape) in _BAND.items()
             }
             # With unbounded bands the mean is infinite; without bands there is no mean.
             for name in ("mean_width", "interval_score"):
@@ -237,9 +239,9 @@ class _Bands(Part):
 
     def schema(self, names: Schemas) -> dict[str, dict[str, Any]]:
         return {
-            key.format(percent): shape_of(type_).schema(names)
+            key.format(percent): shape.schema(names)
             for percent in PERCENT.values()
-            for key, (_, type_) in _BAND.items()
+            for key, (_, shape) in _BAND.items()
         }
 
 
@@ -262,9 +264,9 @@ class _Abstention(Part):
         curve = None
         if len(errors):
             share = np.arange(1, len(errors) + 1) / len(errors)
-            area = shape_of(float).read(field.at("abstention_area"))
+            area = _AREA.read(field.at("abstention_area"))
             curve = Abstention(share, errors, area)
-        n = round(shape_of(Share).read(field.at("answered_share")) * field.at("n").value)
+        n = round(_ANSWERED_SHARE.read(field.at("answered_share")) * field.at("n").value)
         known = {"figure": "mape", "level": _LEVEL, "n": n}
         answered = Estimate.from_row(field, "answered_mean_ape", **known)
         return {"abstention": curve, "answered": answered}
@@ -274,7 +276,7 @@ class _Abstention(Part):
         step = closed({"share": {"type": "number"}, "mean_ape": {"type": "number"}})
         ends = ("", "_low", "_high")
         return {
-            "answered_share": shape_of(Share).schema(names),
+            "answered_share": _ANSWERED_SHARE.schema(names),
             **{f"answered_mean_ape{end}": number for end in ends},
             "abstention_area": number,
             "abstention": {"type": "array", "items": step},

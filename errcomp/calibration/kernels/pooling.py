@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize, special
+from scipy import special
 
 from errcomp.calibration.design import Floats
 from errcomp.errors import InputError
@@ -538,6 +538,7 @@ _LOW, _HIGH, _STEP = -9.0, 5.0, 1e-8
 
 def _minimise(loss: Callable[[Floats], float], start: Any) -> Floats:
     """Minimise over logarithms, within the range of a double."""
+    from scipy import optimize  # which takes its time to load, and a prediction needs none of it
 
     def with_slopes(at: Floats) -> tuple[float, Floats]:
         # The forward differences of SciPy, which checks its arguments longer than a loss takes.

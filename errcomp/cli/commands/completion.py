@@ -6,6 +6,7 @@ import argparse
 import re
 import shlex
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,9 +109,15 @@ def _completer(command: str, action: argparse.Action) -> Any:
 
 def _tables(kind: str) -> Sequence[str]:
     """Return the names of the built-in tables of a kind, or of all kinds."""
+    return [name for name, holds in _kinds().items() if kind in ("", holds)]
+
+
+@cache  # many arguments name a table, and each time the files of all would be read
+def _kinds() -> dict[str, str]:
+    """Return the kind of every built-in table by its name."""
     from errcomp import datasets
 
-    return [dataset.name for dataset in datasets.list() if kind in ("", dataset.holds)]
+    return {dataset.name: dataset.holds for dataset in datasets.list()}
 
 
 def _words(name: str, words: Sequence[str]) -> dict[str, Any]:

@@ -103,8 +103,9 @@ class TestLocation:
 
         data = runs()
         frame = polars.DataFrame(data["X"], schema=["physics", "step", "noise"])
-        named = quick(offset="physics", monotone={"step": 1}).fit(**data | {"X": frame})
-        plain = quick(monotone={1: 1}).fit(**data)
+        few = {"max_rounds": 6}
+        named = quick(offset="physics", monotone={"step": 1}, **few).fit(**data | {"X": frame})
+        plain = quick(monotone={1: 1}, **few).fit(**data)
         assert named.predict(frame).tolist() == plain.predict(data["X"]).tolist()
 
 
@@ -203,7 +204,7 @@ class TestPortable:
     def test_equal_to_xgboost(self):
         data = runs(effect=0.1)
         data["X"][::9, 2] = np.nan
-        model = quick(max_rounds=120).fit(**data)
+        model = quick(max_rounds=40).fit(**data)
         assert model.rounds_["location"] > 3
         trained = xgboost.Booster(model_file=bytearray(model.boosters_["location"]))
         x = np.random.default_rng(1).uniform(-1, 1, size=(200, 3))
@@ -226,7 +227,7 @@ class TestPortable:
 
     def test_same_seed_same_bytes(self):
         def contents(seed: int) -> list[bytes]:
-            model = quick(seed=seed, subsample=0.5).fit(**runs())
+            model = quick(seed=seed, subsample=0.5, max_rounds=6).fit(**runs())
             return [array.tobytes() for array in model.portable_.to_arrays()[1].values()]
 
         assert contents(1) == contents(1)

@@ -16,6 +16,7 @@ from errcomp.documents import load as load_document
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
+pytestmark = pytest.mark.usefixtures("few_choices")
 Law = Callable[[np.random.Generator, Any], np.ndarray]
 
 

@@ -20,6 +20,7 @@ from errcomp.documents import load
 from errcomp.errors import InputError, LeftOutWarning
 from errcomp.tables import Kernels
 
+pytestmark = pytest.mark.usefixtures("few_choices")
 KNOWN = ("A100", "L4", "MI210", "V100")
 
 
@@ -44,7 +45,7 @@ NAMES = ("H100/bert/1", "H100/opt/8", "H100/xlnet/1")
 
 
 @pytest.fixture(scope="module")
-def result(model: CompositionModel, new: Kernels) -> Adaptation:
+def result(model: CompositionModel, new: Kernels, few_choices: None) -> Adaptation:
     return adapt_model(model, some(new, *NAMES))
 
 

@@ -14,6 +14,8 @@ from errcomp.documents import load
 from errcomp.errors import InputError
 from errcomp.tables import Kernels
 
+pytestmark = pytest.mark.usefixtures("few_choices")
+
 
 def some(runs: Kernels, *names: str) -> Kernels:
     return runs.take(np.isin(runs.run.astype(str), names))

@@ -17,8 +17,10 @@ import pytest
 
 from errcomp.calibration import composition
 from errcomp.calibration.design import LEVELS, QUANTILES
+from errcomp.calibration.estimators import estimators
 from errcomp.calibration.estimators.bayesian.diagnostics import Diagnostics
 from errcomp.calibration.estimators.bayesian.hierarchical import Columns, HierarchicalModel
+from errcomp.calibration.estimators.linear.baselines import GlobalFactor
 from errcomp.calibration.evaluation import composed
 from errcomp.calibration.predictions import Predictions
 from errcomp.cli.commands import calibrate
@@ -169,7 +171,7 @@ def test_fit_for_people(run: Run, kernels_csv: Path, tmp_path: Path) -> None:
 
 
 def test_runs_that_cannot_be_used_are_named(run: Run, tmp_path: Path) -> None:
-    lines = table(DEVICES[:2]).splitlines()
+    lines = table(DEVICES[:1]).splitlines()
     cells = lines[1].split(",")
     cells[5] = ""
     (tmp_path / "k.csv").write_text("\n".join([lines[0], ",".join(cells), *lines[2:]]), "utf-8")
@@ -194,24 +196,24 @@ def test_an_older_model_is_replaced(
 ) -> None:
     target = tmp_path / "gpu.errcomp"
     target.write_bytes(fitted.read_bytes())
-    argv = ("calibrate", "fit", kernels_csv, *FAST, "--where", "device=H100,V100")
+    argv = ("calibrate", "fit", kernels_csv, *FAST, "--where", "device=V100")
     assert run(*argv, "-o", target).code == 0
-    assert run("calibrate", "show", target, "--json").json["runs"] == 8
+    assert run("calibrate", "show", target, "--json").json["runs"] == 4
 
 
 def test_runs_in_a_table_of_their_own(run: Run, tmp_path: Path) -> None:
     kernels, runs = tmp_path / "kernels.csv", tmp_path / "runs.csv"
-    two = DEVICES[:2]
-    kernels.write_text(table(two, runs=False), encoding="utf-8")
-    lines = [f"{name},{end},ms" for name, *_, end in each(two)]
+    one = DEVICES[:1]
+    kernels.write_text(table(one, runs=False), encoding="utf-8")
+    lines = [f"{name},{end},ms" for name, *_, end in each(one)]
     runs.write_text("\n".join(["run,measured,unit", *lines]) + "\n", encoding="utf-8")
     argv = ("calibrate", "fit", kernels, *FAST, "--runs", runs, "--json")
     joined = run(*argv, "-o", tmp_path / "a.errcomp").json
-    kernels.write_text(table(two), encoding="utf-8")
+    kernels.write_text(table(one), encoding="utf-8")
     plain = run("calibrate", "fit", kernels, *FAST, "--json", "-o", tmp_path / "b.errcomp").json
-    assert (joined["runs"], joined["rows"]) == (8, plain["rows"])
-    some = run(*argv, "--where", "device=V100", "-o", tmp_path / "c.errcomp").json
-    assert some["runs"] == 4
+    assert (joined["runs"], joined["rows"]) == (4, plain["rows"])
+    some = run(*argv, "--where", "model=bert,opt,xlnet", "-o", tmp_path / "c.errcomp").json
+    assert some["runs"] == 3
 
 
 def test_an_interrupted_fit_writes_nothing(
@@ -629,6 +631,10 @@ def test_without_the_extra_and_a_choice_physics_is_fitted(
     run: Run, kernels_csv: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(calibrate, "find_spec", lambda name: None if name == "pymc" else "there")
+    # One factor has the name of physics: what it predicts is not looked at.
+    known = estimators()
+    factor = replace(known["physics"], make=lambda *_, **__: GlobalFactor(), explains=False)
+    monkeypatch.setitem(known, "physics", factor)
     few = ("--split", "leave-device-out", "--where", "device=H100,V100,MI100")
     ran = run("calibrate", "evaluate", kernels_csv, *few, "--json")
     assert "note: physics alone is fitted; bayesian, boosted, stack need the extra" in ran.err

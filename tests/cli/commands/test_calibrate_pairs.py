@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from errcomp.calibration.kernels import pooling
+from errcomp.calibration.transfer import process
+
 Run = Callable[..., Any]
 TASK = ("--task", "prediction")
 FAST = ("--estimator", "device")
@@ -36,6 +39,12 @@ def pairs(tmp_path: Path) -> Path:
     path = tmp_path / "pairs.csv"
     path.write_text(text(*PAIRS), encoding="utf-8")
     return path
+
+
+@pytest.fixture
+def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Correct kernels by an eighth of the rounds: how well is not looked at."""
+    monkeypatch.setattr(pooling, "_ROUNDS", 1)
 
 
 def test_predictions_of_whole_runs_are_corrected(run: Run, pairs: Path, tmp_path: Path) -> None:
@@ -79,8 +88,10 @@ def test_a_table_with_kernels_is_read_as_before(run: Run, tmp_path: Path) -> Non
 
 
 def test_a_model_of_predictions_is_adapted_and_planned_for(
-    run: Run, pairs: Path, tmp_path: Path
+    run: Run, pairs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    # An eighth of the settings that an adaptation tries: which wins is not looked at.
+    monkeypatch.setattr(process, "CHOICES", process.CHOICES[::8])
     model, new, adapted = (tmp_path / name for name in ("m.errcomp", "new.csv", "n.errcomp"))
     keep = "device=H100,V100,MI100"
     assert run("calibrate", "fit", pairs, *TASK, *FAST, "--where", keep, "-o", model).code == 0
@@ -126,7 +137,7 @@ def test_output_of_a_tool_needs_no_table(run: Run, tmp_path: Path) -> None:
     assert (unit.code, "its unit is known. Leave out --unit." in unit.err) == (2, True)
 
 
-def test_output_with_kernels_is_read_as_kernels(run: Run, tmp_path: Path) -> None:
+def test_output_with_kernels_is_read_as_kernels(run: Run, tmp_path: Path, few_rounds: None) -> None:
     """Also where the task is to correct predictions."""
     rows = ["tool,level,quantity,unit,predicted,measured,status,reference,run,kernel,device,model"]
     for i, device in enumerate(DEVICES[:2]):
@@ -149,7 +160,7 @@ def test_output_with_kernels_is_read_as_kernels(run: Run, tmp_path: Path) -> Non
     assert (found["n"], found["mean_ape"]) == (6, pytest.approx(0.2))
 
 
-def test_columns_are_named_as_elsewhere(run: Run, tmp_path: Path) -> None:
+def test_columns_are_named_as_elsewhere(run: Run, tmp_path: Path, few_rounds: None) -> None:
     """Rows that are runs, and rows that are kernels."""
     path = tmp_path / "named.csv"
     columns, two = ("run", "device", "model", "unit", "predicted", "measured"), DEVICES[:2]

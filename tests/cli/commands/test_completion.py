@@ -79,34 +79,48 @@ def test_the_script_is_accepted(run: Run, shell: str, tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("errcomp au", ["audit"]),
-        ("errcomp halflife ", ["blame", "check", "fit", "forecast", "show"]),
-        ("errcomp audit --fail-on ", ["overstated", "understated", "not verifiable"]),
-        ("errcomp audit ne", ["neusight"]),
-        ("errcomp audit pa", ["pairs of mine.csv"]),
-        ("errcomp audit neusight -o pa", ["pairs of mine.csv"]),
-        ("errcomp propagate va", ["validate"]),
-        ("errcomp datasets show neu", ["neusight", "neusight-kernels"]),
-        ("errcomp datasets build neusight --to r", ["results/"]),
-        ("errcomp completion ", ["bash", "zsh", "fish"]),
-    ],
-)
-def test_fish_completes(line: str, expected: list[str], tmp_path: Path) -> None:
+#: A line, and what fish offers for it.
+OFFERED_BY_FISH = {
+    "errcomp au": ["audit"],
+    "errcomp halflife ": ["blame", "check", "fit", "forecast", "show"],
+    "errcomp audit --fail-on ": ["overstated", "understated", "not verifiable"],
+    "errcomp audit ne": ["neusight"],
+    "errcomp audit pa": ["pairs of mine.csv"],
+    "errcomp audit neusight -o pa": ["pairs of mine.csv"],
+    "errcomp propagate va": ["validate"],
+    "errcomp datasets show neu": ["neusight", "neusight-kernels"],
+    "errcomp datasets build neusight --to r": ["results/"],
+    "errcomp completion ": ["bash", "zsh", "fish"],
+}
+
+
+@pytest.fixture(scope="module")
+def offered_by_fish(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    """Return what one fish offers for each of the lines."""
     if shutil.which("fish") is None:
         pytest.skip("there is no fish (Debian: apt-get install fish)")
-    (tmp_path / "script").write_text(script("fish"), encoding="utf-8")
-    (tmp_path / "here" / "results").mkdir(parents=True)
-    (tmp_path / "here" / "pairs of mine.csv").touch()
+    folder = tmp_path_factory.mktemp("fish")
+    (folder / "script").write_text(script("fish"), encoding="utf-8")
+    (folder / "here" / "results").mkdir(parents=True)
+    (folder / "here" / "pairs of mine.csv").touch()
+    asked = "; ".join(f"complete -C '{line}'; echo --end--" for line in OFFERED_BY_FISH)
     done = subprocess.run(
-        ["fish", "-N", "-c", f"source ../script; complete -C '{line}'"],
-        capture_output=True, text=True, check=True, cwd=tmp_path / "here",
-        env={**os.environ, "HOME": str(tmp_path)},
+        ["fish", "-N", "-c", f"source ../script; {asked}"],
+        capture_output=True, text=True, check=True, cwd=folder / "here",
+        env={**os.environ, "HOME": str(folder)},
     )  # fmt: skip
     assert done.stderr == ""
-    assert [offer.partition("\t")[0] for offer in done.stdout.splitlines()] == expected
+    *answers, after = done.stdout.split("--end--\n")
+    assert after == ""
+    return {
+        line: [offer.partition("\t")[0] for offer in answer.splitlines()]
+        for line, answer in zip(OFFERED_BY_FISH, answers, strict=True)
+    }
+
+
+@pytest.mark.parametrize("line", OFFERED_BY_FISH)
+def test_fish_completes(line: str, offered_by_fish: dict[str, list[str]]) -> None:
+    assert offered_by_fish[line] == OFFERED_BY_FISH[line]
 
 
 def test_zsh_gets_functions_that_offer_tables_and_choices() -> None:

@@ -396,13 +396,16 @@ def _line(z: Floats, y: Floats, ridge: float, degrees: float) -> tuple[Floats, f
     spread = float(np.median(np.abs(y - beta[0]))) or float(np.std(y))
     floor = 1e-9 * max(float(np.abs(y).max()), 1e-6)
     variance = max(spread, floor) ** 2
+    # The ridge as rows below those of the runs, whose weights change from step to step.
+    left, right = np.vstack([z, flat]), np.concatenate([y, np.zeros(len(flat))])
+    residuals = y - z @ beta
     for _ in range(_MOST_STEPS):
-        residuals = y - z @ beta
         weights = (degrees + 1) / (degrees + residuals**2 / variance)
         root = np.sqrt(weights)
-        left = np.vstack([root[:, None] * z, flat])
-        new = np.linalg.lstsq(left, np.concatenate([root * y, np.zeros(len(flat))]), rcond=None)[0]
-        left_over = weights @ (y - z @ new) ** 2 + ridge * new[1:] @ new[1:]
+        left[: len(y)], right[: len(y)] = root[:, None] * z, root * y
+        new = np.linalg.lstsq(left, right, rcond=None)[0]
+        residuals = y - z @ new
+        left_over = weights @ residuals**2 + ridge * new[1:] @ new[1:]
         variance = max(float(left_over) / len(y), floor**2)
         step, beta = float(np.abs(new - beta).max()), new
         if step <= 1e-9 * (1e-3 + float(np.abs(beta).max())):

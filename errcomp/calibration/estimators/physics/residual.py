@@ -291,8 +291,9 @@ class _Runs:
 
     def _terms(self, found: dict[str, Floats]) -> tuple[Floats, Terms]:
         # A run on no known device has neither.
+        none = np.zeros((len(found["device_shift"]), 1))
         shift, factor = (
-            np.pad(found[name], ((0, 0), (0, 1)))[:, self.on]
+            np.concatenate([found[name], none], axis=1)[:, self.on]
             for name in ("device_shift", "device_launch")
         )
         return shift, terms_of(self.costs, self.hosts, found["launch"], factor, found["host"])

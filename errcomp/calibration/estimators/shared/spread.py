@@ -140,7 +140,7 @@ def _scales(residuals: Floats, floor: float) -> list[float]:
     for _ in range(200):
         here, old = degrees[moving, None], variance[moving]
         weights = (here + 1) / (here + squares / old[:, None])
-        new = np.maximum((weights * squares).mean(axis=1), floor**2)
+        new = np.maximum((weights * squares).sum(axis=1) / len(squares), floor**2)
         variance[moving] = new
         moving = moving[np.abs(new - old) > 1e-9 * old]
         if not len(moving):

@@ -289,11 +289,14 @@ def read_operators(path: Path, *, measured: bool) -> list[Operator]:
         names = ("Name", "e2e_latency", "fw_latency", "OutputShape", "Prev")
         name_pattern = re.compile(r"'([^']+)'")
     operators = []
+    file, (_, of_total, of_forward, *_) = str(path), names
     for line, row in _rows(path, (*names, *(() if measured else ("OpName",)))):
-        total, forward = (amount(f"{path}: line {line}", key, row[key]) for key in names[1:3])
+        where = f"{file}: line {line}"
+        total = amount(where, of_total, row[of_total])
+        forward = amount(where, of_forward, row[of_forward])
         if forward > total:
             raise InputError(
-                f"{path}: line {line}: {names[2]} ({forward:g}) must not be above {names[1]} "
+                f"{where}: {names[2]} ({forward:g}) must not be above {names[1]} "
                 f"({total:g}), which includes it. Fix the file."
             )
         operators.append(
