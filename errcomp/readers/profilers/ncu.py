@@ -75,11 +75,10 @@ _NOTE = (
 
 @dataclass(slots=True)
 class _Launch:
-    """A launch of a kernel, with unit and value of the metrics used, as text."""
+    """A launch of a kernel, with unit, value (as text) and line of the metrics used."""
 
     keys: dict[str, Any]
-    line: int
-    metrics: dict[str, tuple[str, str]] = field(default_factory=dict)
+    metrics: dict[str, tuple[str, str, int]] = field(default_factory=dict)
 
 
 def kind_of(source: Source) -> Kind | None:
@@ -216,7 +215,7 @@ def _metric(
 ) -> tuple[float, Any] | None:
     """Return the first of these metrics that a launch has, and the meaning of its unit."""
     for name in names:
-        unit, text = launch.metrics.get(name, ("", ""))
+        unit, text, line = launch.metrics.get(name, ("", "", 0))
         text = re.sub(r"(?<=\d),(?=\d{3})", "", with_point(text.strip(), comma=comma))
         if text.lower() in MISSING:
             continue
@@ -225,14 +224,14 @@ def _metric(
         except ValueError:
             raise source.error(
                 f"{name} must be a number, got {text[:40]!r}. Copy the file again.",
-                line=launch.line,
+                line=line,
             ) from None
         plain = unit.strip().lower()
         known = units.get(plain) or units.get(plain.removesuffix("s"))
         if known is None:
             raise source.error(
                 f"{name} is in {unit!r}, an unknown unit. Profile with --print-units base.",
-                line=launch.line,
+                line=line,
             )
         return value, known
     return None
@@ -345,9 +344,9 @@ def read_details(source: Source) -> Rows:
             comma = comma or decimal_comma((row[value],))
             which = tuple(row[i] for i in parts)
             if which not in launches:
-                launches[which] = _Launch({name: row[i] for name, i in keys.items()}, line)
+                launches[which] = _Launch({name: row[i] for name, i in keys.items()})
             if row[metric] in _METRICS:
-                launches[which].metrics.setdefault(row[metric], (row[unit], row[value]))
+                launches[which].metrics.setdefault(row[metric], (row[unit], row[value], line))
     except csv.Error as error:
         raise source.error(
             f"a quote is not closed, or is inside a field ({error}). The file may be incomplete: "
@@ -377,8 +376,8 @@ def read_raw(source: Source) -> Rows:
         if not number_of:
             units = {name: texts[name][i] for name in metrics}
             continue
-        launch = _Launch({name: texts[name][i] for name in columns}, int(sheet.lines[i]))
-        launch.metrics = {name: (units.get(name, ""), texts[name][i]) for name in metrics}
+        launch, line = _Launch({name: texts[name][i] for name in columns}), int(sheet.lines[i])
+        launch.metrics = {name: (units.get(name, ""), texts[name][i], line) for name in metrics}
         if devices is not None:
             launch.keys["device"] = devices[i]
         launches.append(launch)
@@ -469,7 +468,7 @@ def read_text(source: Source) -> Rows:
             keys |= {"Stream": match["stream"] or "", "Device": match["device"] or ""}
             keys |= {"CC": match["cc"] or "", "Invocations": match["count"] or ""}
             keys |= {"Grid Size": match["grid"] or "", "Block Size": match["block"] or ""}
-            launches.append(_Launch(keys, at))
+            launches.append(_Launch(keys))
         elif _LOOSE_LAUNCH.match(line):
             # Its metrics would be those of the launch before it.
             raise source.error(
@@ -477,10 +476,10 @@ def read_text(source: Source) -> Rows:
                 line=at,
             )
         elif launches and (match := _LINE.match(line)):
-            launches[-1].metrics.setdefault(match["name"], (match["unit"], match["value"]))
+            launches[-1].metrics.setdefault(match["name"], (match["unit"], match["value"], at))
         if line.strip():
             before = line
-    comma = decimal_comma(text for launch in launches for _, text in launch.metrics.values())
+    comma = decimal_comma(text for launch in launches for _, text, _ in launch.metrics.values())
     return _rows(source, launches, [], [], None, comma=comma)
 
 
