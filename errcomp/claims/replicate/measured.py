@@ -101,7 +101,7 @@ def _fusion(source: Source, cell: PrintedCell) -> Cell:
         cell, share > 0.5, share, "fraction",
         f"share of {len(ratios)} configurations, measured with and without fusion, whose APE is "
         "larger with fusion",
-        "The example of the text (H100, GPT-2-Large) compares one batch size with another.",
+        "The example of the text (H100, GPT-2-Large) is of one configuration, at batch 8.",
     )  # fmt: skip
 
 
