@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import numpy as np
@@ -81,9 +82,14 @@ def few_choices() -> Iterator[None]:
         yield
 
 
-@pytest.fixture(scope="module")
-def few_rounds() -> Iterator[None]:
-    """Correct kernels by a quarter of the rounds, where it does not matter how well."""
+@contextmanager
+def _few_rounds() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pooling, "_ROUNDS", 2)
         yield
+
+
+@pytest.fixture(scope="session")
+def few_rounds() -> Callable[[], AbstractContextManager[None]]:
+    """Correct kernels by a quarter of the rounds, within a `with`: other processes take all."""
+    return _few_rounds

@@ -39,9 +39,10 @@ def said(tables: list[Table]) -> str:
 
 
 @pytest.fixture(scope="module")
-def predicting(runs_of: Any, few_rounds: None) -> Composition:
+def predicting(runs_of: Any, few_rounds: Any) -> Composition:
     """A fit to few runs, in ms; no test changes it."""
-    return Composition(task="prediction", estimators=PLAIN).fit(runs_of(FEW[0][:2], FEW[1]))
+    with few_rounds():
+        return Composition(task="prediction", estimators=PLAIN).fit(runs_of(FEW[0][:2], FEW[1]))
 
 
 @pytest.fixture(scope="module")

@@ -24,10 +24,11 @@ def everything(fits: Fits) -> np.ndarray[Any, Any]:
 
 
 @pytest.fixture(scope="module")
-def corrected(runs_of: Any, few_rounds: None) -> tuple[Preparation, Prepared]:
+def corrected(runs_of: Any, few_rounds: Any) -> tuple[Preparation, Prepared]:
     """All runs, their predicted kernels corrected."""
     fits = Fits(runs_of(), "prediction", seed=0, n_jobs=1)
-    return fits.prepared(everything(fits))
+    with few_rounds():
+        return fits.prepared(everything(fits))
 
 
 def test_which_runs_kernels_are_of(runs_of: Any) -> None:
@@ -67,7 +68,7 @@ def test_measured_kernels_are_not_corrected(runs_of: Any) -> None:
 
 
 def test_kernels_of_the_fit_are_corrected_as_those_of_new_runs(
-    runs_of: Any, corrected: tuple[Preparation, Prepared]
+    runs_of: Any, few_rounds: Any, corrected: tuple[Preparation, Prepared]
 ) -> None:
     table, (preparation, prepared) = runs_of(), corrected
     assert preparation.correction is not None
@@ -75,7 +76,8 @@ def test_kernels_of_the_fit_are_corrected_as_those_of_new_runs(
     assert preparation.typical_spread == np.median(prepared.spread) > 0
     # Every model was corrected by what was learnt from the others.
     for model in ("bert", "opt"):
-        rest = KernelCorrection().fit(table.take(table.column("model") != model))
+        with few_rounds():
+            rest = KernelCorrection().fit(table.take(table.column("model") != model))
         part = table.take(table.column("model") == model)
         expected = np.log(rest.apply(part).total / part.totals().predicted)
         here = prepared.design.model == model
@@ -92,9 +94,10 @@ def test_corrections_of_classes_are_found(
     assert np.abs(off - prepared.design.x[:, CORRECTION]).mean() < 0.025
 
 
-@pytest.mark.usefixtures("few_rounds")
 @pytest.mark.parametrize("name", ["device", ""])
-def test_without_models_devices_or_parts_are_left_out(runs_of: Any, name: str) -> None:
+def test_without_models_devices_or_parts_are_left_out(
+    runs_of: Any, few_rounds: Any, name: str
+) -> None:
     table = runs_of(("A100", "L4", "V100"), ("bert", "gpt2"))
     columns = {key: table.column(key) for key in ("run", "kernel", "kernel_class")}
     times = ("count", "predicted", "measured", "run_measured")
@@ -103,7 +106,8 @@ def test_without_models_devices_or_parts_are_left_out(runs_of: Any, name: str) -
         columns["device"] = table.device
     plain = Kernels(columns, unit="ms")
     fits = Fits(plain, "prediction", seed=0, n_jobs=1)
-    preparation, prepared = fits.prepared(everything(fits))
+    with few_rounds():
+        preparation, prepared = fits.prepared(everything(fits))
     assert preparation.correction is not None
     # Without devices a device that errs in its own way cannot be told.
     levels = prepared.levels.sum(axis=0)
