@@ -107,3 +107,8 @@ def test_numbers_at_ticks_have_no_exponent_where_people_use_none():
     assert [number(x) for x in ticks] == [
         "0.3", "1,000,000", "250,000,000", "1e+09", "−3,600,000", "0", "0.0001", "1e−05",
     ]  # fmt: skip
+
+
+def test_a_name_that_ends_in_its_part_has_no_mark_there() -> None:
+    # The names end alike, and the first ends before they differ.
+    assert fitting(["a" * 20, "a" * 25], 12) == ["…aaaa", "…aaaaaaaaa"]
