@@ -41,29 +41,30 @@ a script in `benchmarks/`. `benchmarks/page.py` makes this page from the stored 
 `benchmarks/results/*.json`.
 To repeat the benchmarks:
 
-    make benchmarks                              # all but the files larger than memory
-    make benchmarks-disk                         # only these files
+    make benchmarks                              # all, except on files larger than memory
+    make benchmarks-disk                         # only on files larger than memory
     python benchmarks/bench_grouped.py --quick   # one question, on smaller cases
 
 * Runs are interleaved (ours, peer, ours, peer, …), at least five of each, so that background load
-  affects both sides equally. **Ratio** is errcomp's time divided by the peer's, the median over
-  neighbouring runs. Below 1, errcomp is faster. The brackets are a 95 % interval of that median,
-  or, with fewer than six runs, the smallest and the largest ratio. **Slowest** is the slowest run
-  of errcomp, **Worst** the largest ratio: targets apply to these. Where no tool does the same work,
-  there is no peer.
+  affects both sides equally. For each run of errcomp and the run of the peer next to it, errcomp's
+  time is divided by the peer's; **Ratio** is the median of these quotients. Below 1, errcomp is
+  faster. The brackets are a 95 % interval of that median, or, with fewer than six runs, the
+  smallest and the largest ratio. **Slowest** is the slowest run of errcomp, **Worst** the largest
+  ratio: targets apply to these two. Where no tool does the same work, there is no peer.
 * A peer that needs another environment (`benchmarks/peers/`) runs in a process that is started
   before the timing. Imports and the preparation of data are not timed. Numerics use one thread
   on both sides. Polars, pandas and DuckDB choose their own number of threads.
-* **Difference** is the largest relative difference between the results of both sides, where they
-  should agree. Results of simulation and resampling differ by random noise.
+* **Difference** is the largest relative difference between the results of both sides; – means that
+  the results were not compared. Results of simulation and resampling differ by random noise.
 * **Growth** shows the time at increasing sizes. A slope of 1 is linear growth, 0 is a constant
   time. The slope is that of the logarithm of the time against the logarithm of the size, over all
   sizes. A fixed cost per call makes the slope smaller. Dotted lines show linear growth up to the
   largest size.
 
-`make watch` checks whether a change made errcomp slower. It runs small cases with today's code and
-with that of a reference commit in turn, and takes ratios of CPU times. `errcomp halflife check`
-compares them with ratios of unchanged code (`benchmarks/history.csv`).
+`make watch` checks whether a change made errcomp slower. It runs small cases in turn
+with today's code and with the code of a reference commit, and divides their CPU times.
+`errcomp halflife check` compares these ratios with earlier ratios of the reference code to itself
+(`benchmarks/history.csv`).
 """
 
 

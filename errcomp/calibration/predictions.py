@@ -156,8 +156,8 @@ class Predictions(Shown):
         if not sure.any():
             raise InputError(
                 f"the 90 % band of every run is wider than {limit} of its prediction (narrowest: "
-                f"{widths.min():.0f} %). Allow more (--max-width), or measure runs on the device "
-                "and adapt the model (errcomp plan runs)."
+                f"{widths.min():.0f} %). Allow wider bands (--max-width), or measure runs on "
+                "their device (errcomp plan runs chooses them) and adapt the model to them."
             )
         unsure = {
             str(run): f"its 90 % band is wider than {limit} of the prediction ({found:.0f} %)"

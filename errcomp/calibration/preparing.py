@@ -223,10 +223,10 @@ def usable_runs(kernels: Kernels, task: Task) -> tuple[Kernels, dict[str, str]]:
     if not fine.any():
         causes = "; ".join(sorted(set(reasons.tolist())))
         raise InputError(
-            f"{kernels.prefix}no run has both an end-to-end time (run_measured) and the times of "
-            f"all its kernels ({word}). Runs in the table: {len(table)}; problems: {causes}. Add "
-            "the missing column or a table of runs, or choose the other task (composition adds up "
-            "measured kernel times, prediction predicted ones)."
+            f"{kernels.prefix}no run has both an end-to-end time (column 'run_measured') and a "
+            f"{word} time of each of its kernels. Runs in the table: {len(table)}. Problems: "
+            f"{causes}. Add the missing column or a table of runs, or choose the other task: "
+            "composition adds up measured kernel times, prediction adds up predicted kernel times."
         )
     _insist_plausible(kernels, table.run[fine], total[fine], table.run_measured[fine])
     return _runs_without(kernels, table, reasons)
@@ -245,9 +245,9 @@ def timed_runs(kernels: Kernels, task: Task) -> Kernels:
     if not (reasons == "").any():
         causes = "; ".join(sorted(set(reasons.tolist())))
         raise InputError(
-            f"{kernels.prefix}no run has the times of all its kernels: {causes}. Add them, or "
-            "choose the other task (composition adds up measured kernel times, prediction "
-            "predicted ones)."
+            f"{kernels.prefix}no run has the times of all its kernels: {causes}. Add these times, "
+            "or choose the other task: composition adds up measured kernel times, prediction adds "
+            "up predicted kernel times."
         )
     return _runs_without(kernels, table, reasons)[0]
 

@@ -455,7 +455,7 @@ class TotalsCase(Case):
         if any(term not in self._whole.sums for term in SUMS):
             raise InputError(
                 f"{pairs.prefix}only sums over these pairs are stored, which are not enough for "
-                "the checks. Give the path of the table or a dataframe, or audit scan(path)."
+                "the checks. Pass a dataframe, the path of the table, or errcomp.scan(path)."
             )
         if not math.isfinite(self._sum(_APE)):
             raise InputError(

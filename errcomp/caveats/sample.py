@@ -234,9 +234,9 @@ def failures(case: Case) -> Finding | None:
     total = case.n + dropped
     if dropped < FAILED * total:
         return None
-    reasons = "; ".join(f"{d.n:,}: {d.reason}" for d in case.pairs.dropped)
+    reasons = "; ".join(f"{d.reason}, {plural(d.n, 'row')}" for d in case.pairs.dropped)
     message = (
-        f"{dropped:,} of {total:,} rows ({percent(dropped / total)}) are left out ({reasons}): the "
+        f"{dropped:,} of {total:,} rows ({percent(dropped / total)}) are left out: {reasons}. The "
         "metric applies only to the other rows."
     )
     evidence = {

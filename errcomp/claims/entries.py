@@ -424,8 +424,8 @@ def _claims(document: Mapping[str, Any], name: str) -> list[Claim]:
                 if same and claim.subset == other.subset:
                     raise InputError(
                         f"{field.path} ({claim.printed}) and claims[{i}] ({other.printed}) "
-                        "describe the same quantity. Keep one, or say in scope, subset or "
-                        "workloads what differs."
+                        'describe the same quantity. Keep one, or state the difference in "scope", '
+                        '"subset" or "workloads".'
                     )
             found.append(claim)
     except InputError as error:
@@ -512,4 +512,4 @@ def _figure(field: Field, given: Mapping[str, Any]) -> None:
             f'"{(figure.value or figure.low) / 100:g}".'
         )
     if kind == "measured" and "unit" not in given:
-        raise InputError(f'{field.path}: an MAE is in the unit of its data. Add "unit": "ms".')
+        raise InputError(f'{field.path}: an MAE needs the unit of its data, e.g. "unit": "ms".')

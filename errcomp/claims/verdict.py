@@ -232,7 +232,8 @@ def _undecided(
     """Say why the interval's verdict does not decide the claim; empty where it does."""
     n, label = recomputed.n, figure(recomputed.figure).label
     if word == "not verifiable" and claim.kind == "correlation":
-        return f"{label} {recomputed.format()}: {recomputed.method}."
+        has = " has" if recomputed.method.startswith("no ") else ":"
+        return f"{label} {recomputed.format()}{has} {recomputed.method}."
     if word == "not verifiable":
         told = recomputed.method.startswith("no interval")
         why = recomputed.method if told else f"no interval from {n:,} pairs"
@@ -494,6 +495,6 @@ def _sentence(
     text = f"{found}{times}: the whole interval is {side} {claim.shown}."
     others = [name for name in agreeing if AGGREGATIONS[name] != recomputed.figure]
     if others:
-        verb = "rounds" if len(others) == 1 else "round"
-        text += f" The {spoken(others)} of the same pairs {verb} to {claim.shown}."
+        verb = "matches" if len(others) == 1 else "match"
+        text += f" The {spoken(others)} of the same pairs {verb} the claim of {claim.shown}."
     return text

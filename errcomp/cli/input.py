@@ -68,8 +68,8 @@ def add_table_arguments(parser: argparse.ArgumentParser, *, at_scale: bool = Fal
         "--exclude",
         type=Path,
         metavar="FILE",
-        help="leave out, and count, the rows that FILE lists, as written by errcomp measurements "
-        "check -o rows.csv",
+        help="leave out, and count, the rows that FILE marks with exclude = true (without a column "
+        "exclude: all its rows). errcomp measurements check -o rows.csv writes such a file",
     )
     add_where(group)
 
@@ -167,8 +167,8 @@ def add_history_arguments(parser: argparse.ArgumentParser) -> None:
         "--order-by",
         metavar="COLUMNS",
         help="columns of numbers or dates that order the versions, e.g. commit_date,position; or "
-        "rows: as they first appear in the table. With columns of the stack, each combination is "
-        "a version: version,stack_driver",
+        "the word `rows`, for the order in which they first appear in the table. If columns of the "
+        "stack are among them, e.g. version,stack_driver, each combination is a separate version",
     )
     order.add_argument(
         "--git-log",

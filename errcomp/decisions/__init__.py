@@ -274,7 +274,10 @@ def _direction(
 ) -> tuple[bool, float | str | None]:
     """Return whether more is better, and the limit."""
     if at_most is not None and (higher or at_least is not None):
-        raise InputError("only one limit is possible: give at_most, or at_least with higher=True")
+        raise InputError(
+            "at_most means that less is better: leave out at_least and higher, or give at_least "
+            "instead of at_most"
+        )
     return higher or at_least is not None, at_least if at_most is None else at_most
 
 

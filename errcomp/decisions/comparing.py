@@ -275,16 +275,16 @@ def predict(
     if whole:
         if limit is not None:
             raise InputError(
-                f"{source + ': ' if source else ''}a limit applies only to rows without a "
-                "measurement, and every row is measured. Leave column measured empty in the rows "
-                "to choose from."
+                f"{source + ': ' if source else ''}a limit (at_most, at_least) applies only to "
+                "rows without a measurement, but every row is measured. Leave the column "
+                "'measured' empty in the rows to choose from."
             )
         chance, what = probabilities.left_out(choices, first, second, seed)
         if np.isnan(chance).any():
             raise InputError(
-                f"{source + ': ' if source else ''}every row is measured, under a single "
-                "condition. All rows are compared, so none is left to learn errors from. Add rows "
-                "without a measurement, or more conditions."
+                f"{source + ': ' if source else ''}every row is measured, and all rows have the "
+                "same condition, so no row is left to learn the errors from. Add rows under other "
+                "conditions, or rows without a measurement to choose from."
             )
     else:
         model = probabilities.learned(choices, known, seed)
@@ -393,10 +393,10 @@ def _choices(
         absolute = bool(model.absolute[at].all())
         if asked.limit is not None and not absolute:
             raise InputError(
-                "the error of the predictions is unknown, so a limit cannot be checked. The check "
-                "of a limit needs measured rows under at least 4 conditions, or one measured "
-                f"alternative{where}. Add pairs of the same predictor: --errors FILE "
-                "(errors=...), or leave out the limit."
+                "the limit cannot be checked, because the error of the predictions is unknown. "
+                f"Measure rows under at least 4 conditions, or measure one alternative{where}. Or "
+                "add measured pairs of the same predictor with --errors FILE (errors=...), or "
+                "leave out the limit."
             )
         rows = choices.rows.take(np.arange(at.start, at.stop))
         if np.isnan(rows.price).any():

@@ -214,7 +214,7 @@ def _note(table: Table, matched: Matched, test: EffectTest) -> str:
     if test.low is None:
         parts.append(f"no interval: {test.method.removeprefix('none: ')}")
     if not matched.between and matched.cluster_key == "model":
-        parts.append("clustered by model: the interval applies only to these devices")
+        parts.append("pairs are clustered by model, so the interval applies only to these devices")
     if not matched.between and matched.cluster_key == "pair":
         parts.append("no device or model to cluster by: pairs count as independent")
     if matched.stricter is not None:
@@ -243,7 +243,8 @@ def _merged_note(table: Table, matched: Matched) -> str:
     same = [" and ".join(group) for group in table.counted_as_one(sorted(names))]
     if not same:
         return ""
-    return f"these count as one device, because their predictions are equal: {'; '.join(same)}"
+    verb = "each count" if len(same) > 1 else "count"
+    return f"{', '.join(same)} {verb} as one device, because their predictions are equal"
 
 
 def correct(contrasts: Sequence[Contrast]) -> tuple[Contrast, ...]:
@@ -569,9 +570,10 @@ def _table_of(pairs: Pairs, tool: str | None, factors: Sequence[str] | None) -> 
     chosen_factors = choose_factors(pairs, factors)
     if not chosen_factors:
         raise InputError(
-            "no key of the table can be a factor: each is the device or the model, holds numbers, "
-            f"has missing values, or has only one value or more than {MAX_LEVELS}. To use keys "
-            "with numbers, name them in Python: error_drivers(table, factors=[...]). Keys: "
+            "no key of the table can be a factor. A factor must have a value in every row and "
+            f"2 to {MAX_LEVELS} different values; it must not hold numbers, or be the device or "
+            "the model. To use a key with numbers, name it in Python: error_drivers(table, "
+            "factors=[...]). Keys: "
             f"{describe_names(pairs.keys)}"
         )
     return Table(pairs, outcomes_of(pairs), chosen_factors, merged_devices(pairs))

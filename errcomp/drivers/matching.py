@@ -303,7 +303,7 @@ def outcomes_of(pairs: Pairs) -> Outcomes:
         raise InputError(
             f"{prefix}predicted must be positive for a log-ratio, got {p[bad][0]} in "
             f"{describe_rows(pairs.rows[bad].tolist())}. If these predictions failed, leave them "
-            "empty and say so in a column status."
+            "empty and give the reason in a column 'status'."
         )
     with np.errstate(over="ignore"):
         ape = np.abs(p - m) / m

@@ -323,7 +323,7 @@ def _columns(
                 Caveat(
                     "model-not-adjusted",
                     f"{pairs.n} rows are too few to adjust for {len(models) + 1} models: an effect "
-                    "may be due to different models at the levels of the factor.",
+                    "may only reflect that different models ran with different factor values.",
                     {"rows": pairs.n, "models": len(models) + 1},
                 ),
             )

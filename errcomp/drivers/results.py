@@ -184,9 +184,12 @@ class Aliased(Document):
     with_terms: tuple[str, ...]
 
     def __str__(self) -> str:
+        if not self.with_terms:
+            return f"{self.term} was left out: it does not vary"
         return (
-            f"{self.term} was left out: its effect cannot be distinguished from the effect of "
-            f"{' + '.join(self.with_terms) or 'a constant'}"
+            f"{self.term} was left out: its effect cannot be distinguished from the "
+            f"{'combined ' if len(self.with_terms) > 1 else ''}effect of "
+            f"{' + '.join(self.with_terms)}"
         )
 
 

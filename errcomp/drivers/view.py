@@ -83,8 +83,8 @@ def _regression(regression: Regression) -> Table:
         Column("p (Holm)", lambda r: r.p_holm, forms.p_value),
     ]
     notes: list[Note | str] = [
-        f"{regression.method}, {regression.n} pairs, {regression.clusters} clusters "
-        f"({regression.cluster_key}); adjusted for: {adjusted}.",
+        f"{regression.method}; {regression.n} pairs in {regression.clusters} clusters by "
+        f"{regression.cluster_key}; adjusted for: {adjusted}.",
         *(item(caveat.message) for caveat in regression.caveats),
         *(item(f"{aliased}.") for aliased in regression.aliased),
     ]

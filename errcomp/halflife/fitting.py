@@ -266,7 +266,8 @@ def _group_half_life(
             *threshold.notes,
             *(
                 f"{loss.n} of {panel.n_series} series {'is' if loss.n == 1 else 'are'} not counted "
-                f"for the median survival: {loss.reason}"
+                "for the median survival, because "
+                f"{'it is' if loss.n == 1 else 'they are'} {loss.reason}"
                 for loss in left_out
             ),
         ),
@@ -298,8 +299,8 @@ def _groups(
         blank = [panel_data.panel.names[i] for i, value in enumerate(values) if value is None]
         if len(blank) == len(values):
             raise InputError(
-                f"cannot group by {key!r}: it varies within a series, e.g. {blank[0]!r}. Group by "
-                "a key that has one value per series."
+                f"cannot group by {key!r}: it varies within series, e.g. within {blank[0]!r}. "
+                "Group by a key that has one value per series."
             )
         columns.append(["" if value is None else value for value in values])
     members: dict[tuple[Any, ...], list[int]] = {}

@@ -313,8 +313,8 @@ def _about_versions(panel: Panel) -> tuple[str, ...]:
     notes = []
     if unused := len(panel.versions) - len(np.unique(panel.version)):
         notes.append(
-            f"no series was validated under {unused} of the {len(panel.versions)} versions; these "
-            "still count as releases"
+            f"no series was validated under {unused} of the {len(panel.versions)} versions; "
+            f"{'it still counts as a release' if unused == 1 else 'they still count as releases'}"
         )
     if (groups := len(np.unique(products(panel)[panel.version]))) > 1:
         notes.append(

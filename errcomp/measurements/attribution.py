@@ -244,9 +244,10 @@ def _runs_of(kernels: Kernels) -> Pairs:
     known &= totals.run_measured > 0
     if int(known.sum()) < _LEAST:
         raise InputError(
-            f"{kernels.prefix}an error budget of runs needs at least {_LEAST} runs with "
-            "run_measured and with a predicted and a measured time of every kernel, got "
-            f"{int(known.sum())} of {len(totals)}. Add what is missing."
+            f"{kernels.prefix}an error budget of runs needs at least {_LEAST} runs that have a "
+            "value in the column 'run_measured', and a predicted and a measured time of every "
+            f"kernel; {int(known.sum())} of {len(totals)} runs have them. Add runs, or the missing "
+            "times."
         )
     columns = {name: values[known] for name, values in totals.keys.items()}
     columns |= {
@@ -309,7 +310,8 @@ def _parts(
         held = held - differ
     name = load if load is not None else _named(own, _LOAD)
     if name is None:
-        missing.append(NotLookedFor("load", "no column holds the load of the system: --load"))
+        why = "no column with the load of the system was found; name one with --load"
+        missing.append(NotLookedFor("load", why))
     else:
         effect = _effect(held, _levels(_numbers(own, name)), rows.group, cluster)
         if effect is not None:
@@ -359,9 +361,9 @@ def _with_sums(own: Pairs, names: tuple[str, str] | None) -> tuple[Pairs, tuple[
         if names is None:
             return own, None  # nobody asked for these columns
         raise InputError(
-            f"{own.prefix}{describe_names(columns)} must be above 0, but are so in only "
-            f"{int(known.sum())} of {own.n} rows. Name other columns, or leave out rows with "
-            "--where."
+            f"{own.prefix}only {int(known.sum())} of {own.n} rows have numbers above 0 in both "
+            f"columns of sums of kernels ({describe_names(columns)}). Name other columns, or leave "
+            "out the other rows with --where."
         )
     return own.take(np.flatnonzero(known)), columns
 
@@ -381,8 +383,8 @@ def _numbers(own: Pairs, name: str) -> Floats:
     if not np.isfinite(values).all():
         row = int(own.rows[np.argmin(np.isfinite(values))])
         raise InputError(
-            f"{own.prefix}{name} must be a number in each row, but is not in row {row}. Name "
-            "another column, or leave out such rows with --where."
+            f"{own.prefix}column {name!r} must have a number in each row, but has none in row "
+            f"{row}. Name another column, or leave out such rows with --where."
         )
     return values
 

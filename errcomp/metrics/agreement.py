@@ -267,8 +267,8 @@ def kendall(*, predicted: ArrayLike, measured: ArrayLike, zeros: Zeros = "raise"
     unit="fraction",
     kind="rank",
     order=220,
-    definition="Measurement of the candidate with the lowest prediction minus the lowest "
-    "measurement, divided by the lowest measurement.",
+    definition="How far the measurement of the candidate with the lowest prediction is above the "
+    "lowest measurement, divided by the lowest measurement.",
     misleads="Meaningful only if the rows are alternatives to choose from, and lower is better.",
     k=1,
 )

@@ -247,8 +247,8 @@ def _pilot(pairs: Pairs, cluster: str | None) -> tuple[str, list[Floats]]:
     if len(groups) < _FEWEST_CLUSTERS:
         raise InputError(
             f"a pilot needs at least {_FEWEST_CLUSTERS} clusters to show how much they differ, "
-            f"got {len(groups)} (values of {key}). Choose another key with --cluster (cluster=), "
-            "or none if pairs are independent."
+            f"but column {key!r} has only {len(groups)} values. Choose another key with --cluster "
+            "(cluster=), or give --cluster none if all pairs are independent."
         )
     return key, groups
 

@@ -239,9 +239,10 @@ def validate(
     cluster = _one_per_run(kernels, leave_out, measured)
     groups = list(dict.fromkeys(cluster.values()))
     if errors is None and len(groups) < 2:
+        which = f"have the same {leave_out}, {groups[0]!r}" if groups[0] else f"lack a {leave_out}"
         raise InputError(
-            f"{leave_out} has only the value {groups[0]!r} in all measured runs, so no run is left "
-            "to fit to. Choose another column to hold out, or give --train and --test."
+            f"all measured runs {which}, so holding it out leaves no run to fit to. Choose another "
+            "column to hold out, or give --train and --test."
         )
     # The number of each row's group; -1 if the run has no measured total.
     number = {group: i for i, group in enumerate(groups)}
@@ -290,8 +291,8 @@ def _measured_totals(kernels: Kernels) -> tuple[dict[str, float], str]:
             return dict(zip(runs, times, strict=True)), word
     raise InputError(
         f"{kernels.prefix}no run has both a prediction and a measured total to compare bands with. "
-        "Give the measured times of all kernels of a run (column measured), or of the run itself "
-        "(column run_measured)."
+        "Give the measured times of all kernels of a run (column 'measured'), or the measured "
+        "time of the run itself (column 'run_measured')."
     )
 
 

@@ -95,8 +95,8 @@ def csv_frame(
         height = "another number"
     if height != f"{rows}":
         raise InputError(
-            f"{path}: has {rows} rows or {height}, depending on how its quotes are read. Enclose "
-            'fields that contain quotes in quotes, and double the inner quotes: "a ""b"" c".'
+            f"{path}: has {rows} rows or {height}, depending on how its quotes are read. Put each "
+            'field that contains a quote in quotes, and write every inner quote twice: "a ""b"" c".'
         )
     frame = typed_frame(frame, names, decimal)
     return frame, before + 2 if lines == rows + 1 and not within else None
@@ -226,8 +226,8 @@ def _refuse(path: Path, line: int, fields: int, width: int, separator: str) -> N
     remedy = "A row may be incomplete, or a field holds the separator and needs quotes"
     if fields > width and separator == ",":
         remedy += (
-            "; numbers with a decimal comma (1,5) need semicolons between the fields and "
-            "--decimal , (errcomp.read(path, decimal=',') in Python)"
+            "; numbers with a decimal comma (1,5) need semicolons between the fields, and the "
+            "option --decimal ',' (errcomp.read(path, decimal=',') in Python)"
         )
     raise InputError(
         f"{path}: line {line}: {fields} field{'s' if fields > 1 else ''}, but the header has "

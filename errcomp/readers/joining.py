@@ -226,7 +226,7 @@ def _side(frame: pl.DataFrame, value: str, keys: Sequence[str]) -> pl.DataFrame:
             )
     valued = frame.filter(pl.col(value).is_not_null())
     if valued.is_empty():
-        raise InputError(f"no row has a value in {value}: nothing to join.")
+        raise InputError(f"no row has a value in column {value!r}, so nothing can be joined.")
     return valued.with_row_index("\0row")
 
 

@@ -488,16 +488,16 @@ _CONCEPTS = (
     ),
     Term(
         "Expected regret",
-        "Share of time that a choice is expected to lose: time of the chosen alternative over "
-        "that of the best, minus 1, averaged over the possible true times.",
+        "Share of time that a choice is expected to lose: time of the chosen alternative divided "
+        "by the time of the best, minus 1, averaged over the possible true times.",
         CHOICES,
         f"{DECISIONS}#choosing-what-nobody-measured",
         r"\bexpected regret\b",
     ),
     Term(
         "Called",
-        "A comparison in which one alternative is better with a probability of at least the "
-        "level, by default 90 %; all other comparisons are too close to call.",
+        "A comparison in which one alternative is better with at least the required probability, "
+        "by default 90 %; all other comparisons are too close to call.",
         CHOICES,
         f"{DECISIONS}#probabilities",
         r"\bcalled:|\btoo close to call\b",

@@ -186,8 +186,9 @@ def choices_of(
     names = _keys(pairs, (between,) if isinstance(between, str) else tuple(between))
     if "tool" in names:
         raise InputError(
-            f"{pairs.prefix}tools predict the alternatives, so they cannot be the alternatives: "
-            "name a key such as device. To compare tools, use errcomp audit."
+            f"{pairs.prefix}the column 'tool' says which tool made a prediction, so its values "
+            "cannot be the alternatives. Name another key, e.g. device. To compare tools, use "
+            "errcomp audit."
         )
     label = _labels(pairs, names)
     known = sorted(set(label.tolist()))
@@ -198,7 +199,7 @@ def choices_of(
         )
     given = None if within is None else _keys(pairs, tuple(within))
     if both := [name for name in given or () if name in names]:
-        raise InputError(f"{both[0]} is named by both between and within. Name it once.")
+        raise InputError(f"key {both[0]!r} is given in 'between' and in 'within'. Give it once.")
     equal = _within(pairs, names, label, given, price)
     check_keys(equal, _RESULT)
     fine = pairs.predicted > 0
@@ -272,7 +273,7 @@ def positive_numbers(
         bad &= ~(missing & optional)
     if bad.any():
         raise InputError(
-            f"{pairs.prefix}{role} takes a column of positive numbers; {name} has "
+            f"{pairs.prefix}'{role}' needs a column of positive numbers, but column {name!r} has "
             f"{column[bad].tolist()[0]!r} in {describe_rows(pairs.rows[bad].tolist())}. Name "
             "another column."
         )
@@ -379,7 +380,7 @@ def _cluster(
         if found is None:
             raise InputError(
                 f"cluster {named!r} is not one of the conditions: {', '.join(within) or 'none'}. "
-                "Name one of them, or none."
+                'Name one of them, or "none" if all conditions are independent.'
             )
         return found
     for name in [*with_roles(_GROUPS, within), *within]:

@@ -404,7 +404,7 @@ def as_float(name: str, values: ArrayLike) -> NDArray[np.float64]:
     if np.ma.is_masked(values):
         raise InputError(
             f"{name} has masked values: remove these rows, or leave the values empty and give the "
-            "reason in a column status"
+            "reason in a column 'status'"
         )
     try:
         raw = np.asarray(values)

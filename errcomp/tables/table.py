@@ -436,7 +436,9 @@ def tool_called(wanted: str, tools: Sequence[str], prefix: str) -> str:
             f"{prefix}several tools match {wanted!r}. Tools in the table: {describe_names(tools)}"
         )
     hint = offer("Tools in the table", tools, wanted=wanted)
-    raise InputError(f"{prefix}no tool {wanted!r}. {hint if tools else 'There is no column tool.'}")
+    if not tools:
+        hint = "The table has no column 'tool'."
+    raise InputError(f"{prefix}no tool {wanted!r}. {hint}")
 
 
 def nothing_satisfies(chosen: Mapping[str, Sequence[str]]) -> InputError:

@@ -133,8 +133,8 @@ def seconds_in(unit: str | None, *, source: str = "") -> float:
     prefix = f"{source}: " if source else ""
     if unit is None:
         raise InputError(
-            f"{prefix}the times have no unit, but launch times are in µs. State the unit, "
-            "e.g. --unit ms (in Python unit='ms')."
+            f"{prefix}the times have no unit, but the model uses launch times in µs. State the "
+            "unit of the times, e.g. --unit ms (in Python unit='ms')."
         )
     if unit not in SECONDS:
         raise InputError(

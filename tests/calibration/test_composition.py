@@ -361,7 +361,9 @@ def test_a_wrong_unit_is_asked_for(fitted: Composition, runs_of: Any) -> None:
 
 def test_a_unit_is_asked_for_before_the_splits(runs_of: Any) -> None:
     bare = Kernels({"run": ["a"], "kernel": ["k"], "measured": [1.0], "run_measured": [1.0]})
-    with pytest.raises(InputError, match="times are in µs. State the unit, e.g."):
+    with pytest.raises(
+        InputError, match="uses launch times in µs. State the unit of the times, e.g."
+    ):
         evaluate_composition(bare, estimators=PLAIN)
 
 

@@ -97,6 +97,6 @@ def test_runs_with_wide_bands_are_left_out_with_the_reason() -> None:
         found.at_most(0.125)
     assert str(none.value) == (
         "the 90 % band of every run is wider than 12.5 % of its prediction (narrowest: 50 %). "
-        "Allow more (--max-width), or measure runs on the device and adapt the model (errcomp plan "
-        "runs)."
+        "Allow wider bands (--max-width), or measure runs on their device (errcomp plan runs "
+        "chooses them) and adapt the model to them."
     )

@@ -39,7 +39,7 @@ def test_only_runs_with_all_times_are_used(runs_of: Any) -> None:
 def test_no_usable_run_is_refused(runs_of: Any) -> None:
     with pytest.raises(
         InputError,
-        match=r"simulated.csv: no run has .* table: 40; .* not measured end to end .*table of r",
+        match=r"simulated.csv: no run has .* table: 40\. .* not measured end to end .*table of r",
     ):
         usable_runs(runs_of(run_measured=[None] * 160), "composition")
 

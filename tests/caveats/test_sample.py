@@ -163,8 +163,8 @@ def test_failed_rows_are_counted_with_their_reasons() -> None:
     pairs = Pairs(table, zeros="exclude")
     caveat = caveat_of(failures(Case(pairs)))
     assert caveat.message == (
-        "2 of 20 rows (10.00 %) are left out (1: the prediction failed (status); 1: measured is "
-        "not positive): the metric applies only to the other rows."
+        "2 of 20 rows (10.00 %) are left out: the prediction failed (status), 1 row; measured is "
+        "not positive, 1 row. The metric applies only to the other rows."
     )
     assert caveat.evidence["reasons"] == {
         "the prediction failed (status)": 1,

@@ -190,7 +190,7 @@ def test_cluster_keys_that_say_nothing_give_a_reason(
 
 
 def test_a_cluster_key_named_twice_is_refused() -> None:
-    with pytest.raises(InputError, match="cluster names 'model' twice"):
+    with pytest.raises(InputError, match="key 'model' is given twice as a cluster"):
         ec.audit(clustered_table(4), cluster=["model", "model"])
 
 

@@ -93,7 +93,7 @@ BAD = [
      r"claims\[1\].printed must be at most 1 or 100 %, because it is a share within 10%, got"),
     ({"metric": "r2", "printed": "1.2"}, r"printed must be at most 1 or 100 %, because it is a R2"),
     ({"printed": "5.2"}, r"claims\[1\].printed: '5.2' has no unit. Write \"5.2%\".*\"0.052\""),
-    ({"metric": "MAE", "printed": "5.2"}, r"an MAE is in the unit of its data. Add \"unit\""),
+    ({"metric": "MAE", "printed": "5.2"}, r"an MAE needs the unit of its data, e.g. \"unit\""),
     ({"printed": ""}, r"printed must be a figure; the metric \"none\" stands for"),
     ({"metric": "none"}, r"printed must be a figure; the metric \"none\" stands for"),
     ({"printed": "about 5"}, r"claims\[1\].printed: .*about 5"),

@@ -68,12 +68,17 @@ def test_the_survey_is_replicated(run: Run) -> None:
     assert one.code == 0
     assert "pooled (16)" in one.out
     assert " 0.79 % (8)" in one.out
-    assert "(in brackets: number of rules tried)" in " ".join(one.out.split())
+    told = " ".join(one.out.split())
+    assert "Chance (rules): shown where no stated rule gives the printed figure. " in told
+    assert "In brackets: the number of rules tried." in told
     several = run("replicate", "survey", "--table", "statements").out
     assert several.startswith("Several sections (statements)")
-    assert "Chance: " not in run("replicate", "survey", "--table", "table3_suite").out
+    assert "Chance (rules)" not in run("replicate", "survey", "--table", "table3_suite").out
     every = " ".join(run("replicate", "survey").out.split())
-    assert "gives 39 of them; about 5.3 such matches would be expected by chance. 13 of" in every
+    assert (
+        "In 39 of these cells, another rule gives the figure; by chance, this would be expected in "
+        "about 5.3 cells. 13 of"
+    ) in every
     assert "so those 13 say little about the rule" in every
     assert max(map(len, one.out.splitlines())) <= 100
 

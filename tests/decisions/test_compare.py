@@ -341,7 +341,11 @@ def test_many_alternatives_are_counted_and_too_many_are_not_listed(
     chosen = {choice.condition["batch"]: choice.chosen for choice in listed.choices}
     rows = zip(listed.condition, listed.first, listed.second, strict=True)
     assert all(chosen[listed.conditions[c]["batch"]] in (a, b) for c, a, b in rows)
-    assert "Only comparisons with the chosen alternatives are listed" in str(listed)
+    told = " ".join(str(listed).split())
+    assert (
+        f"The least sure are listed first; --json lists {len(listed)} comparisons with a chosen "
+        "alternative; there are too many to list the others." in told
+    )
 
 
 @pytest.mark.slow

@@ -116,7 +116,7 @@ def test_a_difference_that_is_needed_may_be_without_end(decisions: Decisions) ->
         first, second, *_ = replace(decisions, **changed).view().verdicts
         return first.text, second.text
 
-    never = "No predicted difference is right 9 times in 10."
+    never = "No predicted difference is large enough for its order to be right 9 times in 10."
     assert said(needed=math.inf)[1] == never
     some = {"needed": 0.2, "needed_low": 0.1}
     right = "for its order to be right 9 times in 10."
@@ -145,7 +145,9 @@ def test_a_single_condition_has_no_probabilities() -> None:
     draw: Any = report.draw
     with pytest.raises(InputError, match="^no figure 'bars'. Figures: reliability, regret, tourna"):
         draw("bars")
-    with pytest.raises(InputError, match=r"^every row is measured, under a single condition\. All"):
+    with pytest.raises(
+        InputError, match=r"^every row is measured, and all rows have the same condition, so"
+    ):
         compared(data)
 
 
@@ -303,7 +305,10 @@ def test_bands_need_measured_conditions() -> None:
         report = ec.compare(table(rows), "device").view()
         (shown,) = (one for one in report.tables if one.title == "Alternatives by device")
         band = "Likely: band that holds the true value with a probability of 90 %."
-        few = "Too few conditions were measured to know more than differences."
+        few = (
+            "Too few conditions were measured to estimate values: only differences between "
+            "alternatives are known."
+        )
         assert shown.notes == [band if known else few]
         assert ("Likely" in [column.header for column in shown.columns]) == known
 

@@ -135,7 +135,9 @@ def test_models_are_the_clusters_where_devices_are_too_few():
             rows.append((device, model, "inference", 1, "fusion", 0.2 + 0.01 * i))
     contrast = contrast_of(pairs_of(rows), "variant: fusion vs base")
     assert (contrast.clusters, contrast.cluster_key) == (4, "model")
-    assert contrast.note == "clustered by model: the interval applies only to these devices"
+    assert contrast.note == (
+        "pairs are clustered by model, so the interval applies only to these devices"
+    )
 
 
 @pytest.mark.core
@@ -231,9 +233,7 @@ def test_devices_with_the_same_predictions_are_one_cluster_and_named():
     pairs.predicted, pairs.measured = np.array(predicted), np.array(measured)
     contrast = contrast_of(pairs, "variant: fusion vs base")
     assert contrast.clusters == 3
-    assert contrast.note == (
-        "these count as one device, because their predictions are equal: A and B"
-    )
+    assert contrast.note == "A and B count as one device, because their predictions are equal"
 
 
 @pytest.mark.core

@@ -174,7 +174,7 @@ def test_a_mapping_will_do_and_one_factor_needs_no_list():
 def test_numbers_are_said_to_be_no_factors_unless_named():
     columns = {"predicted": [1.1, 1.2], "measured": [1.0, 1.0], "depth": [1, 2]}
     with pytest.raises(
-        InputError, match="holds numbers, .* with numbers, name them in Python: .* depth"
+        InputError, match="must not hold numbers, .* with numbers, name it in Python: .* depth"
     ):
         error_drivers(columns)
 

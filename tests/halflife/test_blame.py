@@ -164,7 +164,9 @@ def test_count_multiplies_the_times_of_parts():
         history.column("model").tolist(), [op or "" for op in history.column("op").tolist()],
         strict=True,
     )]  # fmt: skip
-    with pytest.raises(InputError, match=r"count of 'net/Gelu/operator' is missing, or changes"):
+    with pytest.raises(
+        InputError, match=r"no value for 'net/Gelu/operator', or not the same value in"
+    ):
         blame(table(times, count=count, series=series))
     for wrong in ("often", "-1", "inf", "0"):
         texts = [wrong if op == "Conv" else "1" for op in history.column("op").tolist()]
@@ -328,12 +330,20 @@ class TestWhatBelongsTogether:
     @pytest.mark.parametrize(
         ("change", "options", "message"),
         [
-            ({"level": None}, {}, r"no column level, which says .*--column level=COLUMN"),
+            ({"level": None}, {}, r"no column 'level'\. It must say .*--column level=COLUMN"),
             ({}, {"whole": "model"}, r"no level 'model' in the history\. Levels: .*--whole LEVEL"),
-            ({"level": "gpu"}, {}, r"no level 'run or network or model'.*Levels: gpu"),
-            ({}, {"whole": "operator", "part": "operator"}, r"whole and part are both 'operator'"),
-            ({}, {"version": "1.0"}, r"version '1\.0' is unknown, or the first"),
-            ({}, {"version": "9"}, r"version '9' is unknown"),
+            ({"level": "gpu"}, {}, r"no level 'run' or 'network' or 'model' in.*Levels: gpu"),
+            (
+                {},
+                {"whole": "operator", "part": "operator"},
+                r"the level of wholes and the level of parts are both 'operator'",
+            ),
+            (
+                {},
+                {"version": "1.0"},
+                r"version '1\.0' is the first, with no earlier one to compare",
+            ),
+            ({}, {"version": "9"}, r"version '9' is not in the history"),
             ({}, {"by": "nothing"}, r"nothing"),
         ],
     )
@@ -393,7 +403,9 @@ class TestWhatBelongsTogether:
             "op": [None] * 2 + ["Conv"] * 2,
             "measured": [9.0, 9.1, 4.0, 4.1],
         }
-        with pytest.raises(InputError, match=r"parts in GB/s do not add up to a whole"):
+        with pytest.raises(
+            InputError, match=r"history is in GB/s, and such values of parts do not add up to"
+        ):
             blame(History(columns, unit="GB/s"))
 
     def test_no_whole_with_two_versions(self):
@@ -405,7 +417,8 @@ class TestWhatBelongsTogether:
         }
         columns["version"] = ["1.0", "1.1", "1.2", "1.3"]
         with pytest.raises(
-            InputError, match="no network was timed under two versions both as a whole and by"
+            InputError,
+            match=r"no network has two versions under which both it and its parts \(level 'o",
         ):
             blame(History(columns))
 

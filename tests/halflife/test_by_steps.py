@@ -200,10 +200,15 @@ def test_an_endless_half_life():
         (
             np.zeros((30, 24)),
             0.01,
-            "too few steps that begin within the limit: 1 of 8 needed, at 1 of 4 releases",
+            "too few steps begin within the limit: 8 at 4 releases are needed, the history has",
         ),
         (stepping(), 0.3, "noise hides steps as large as the threshold"),
-        (stepping(n=30, m=3), 0.01, "could be searched for steps: 3 values"),
+        (
+            stepping(n=30, m=3),
+            0.01,
+            "could be searched for steps: at least 4 values are needed (2 before and 2 after a "
+            "step), the series has 3.",
+        ),
         (
             0.03 * np.random.default_rng(0).standard_normal((40, 24)).cumsum(axis=1),
             0.002,

@@ -163,7 +163,7 @@ def test_progress_is_reported() -> None:
     ("options", "message"),
     [
         ({"by": "measured_by"}, "no column 'measured_by'"),
-        ({"by": "version"}, "varies within a series"),
+        ({"by": "version"}, "varies within series, e.g. within"),
         ({"by": "method"}, "cannot group by 'method'"),
         ({"error": -0.1}, "error"),
         ({"level": 1.0}, "level"),
@@ -219,7 +219,10 @@ def test_series_that_are_not_counted_are_told_with_how_many_there_are() -> None:
         },
         error=0.1,
     )
-    left_out = "1 of 3 series is not counted for the median survival: clearly beyond the threshold"
+    left_out = (
+        "1 of 3 series is not counted for the median survival, because it is clearly beyond the "
+        "threshold"
+    )
     assert any(note.startswith(left_out) for note in half_lives.groups[0].notes)
 
 

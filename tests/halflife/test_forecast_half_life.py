@@ -201,7 +201,13 @@ def test_without_any_promise_every_method_refuses() -> None:
     [
         (rare(1), 0.01, "survival", "a survival curve needs several series"),
         (rare(8, 4), 0.01, "drift", "the history has 3 pairs of successive versions; at least 5"),
-        (rare(8, 3), 0.01, "steps", "no series could be searched for steps: 3 values"),
+        (
+            rare(8, 3),
+            0.01,
+            "steps",
+            "no series could be searched for steps: at least 4 values are needed (2 before and 2 "
+            "after a step), the series has 3.",
+        ),
         (rare(8, 2), 0.01, "drift", "the history has 1 pair of successive versions; at least 5"),
         (np.zeros((40, 12)), 0.01, "drift", "drift is not above the noise in 11 releases"),
         (np.zeros((20, 8)), 0.2, "steps", "noise hides steps as large as the promise"),

@@ -92,7 +92,7 @@ def test_series_of_one_version_are_left_out_and_counted():
     ]
     assert datadata.series.tolist() == [0]
     assert (
-        "no series was validated under 1 of the 3 versions; these still count"
+        "no series was validated under 1 of the 3 versions; it still counts as a"
         in (datadata.notes[-1])
     )
     assert datadata.panel.version.tolist() == [0, 1]

@@ -58,7 +58,7 @@ def test_why_steps_explain_no_drift() -> None:
     assert why(searched(None), refused) == "noise hides steps as large as the threshold."
     sizes = [searched(math.log(1.25)), searched(None), searched(math.log(1.5)), refused]
     assert why(*sizes) == (
-        "noise hides steps as large as the threshold: the smallest detectable step is 25.00 %."
+        "noise hides steps as large as the threshold (the smallest detectable is 25.00 %)."
     )
     assert why(*sizes, searched(0.1)) == ""
     assert why(searched(0.1), fit=many, remedy=" Use drift.") == (

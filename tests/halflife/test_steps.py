@@ -182,10 +182,10 @@ def test_too_short_is_refused(n):
     result = find_steps(np.arange(float(n)))
     assert result.steps == ()
     assert result.p is None
-    assert f"{n} value" in result.refused
+    assert result.refused.endswith(f"the series has {n}")
     assert result.unseen == n
     assert find_steps([0.0, 1.0] * 3, min_segment=4).refused.endswith(
-        "needs at least 8 (4 before and 4 after a step)"
+        "at least 8 values are needed (4 before and 4 after a step), the series has 6"
     )
 
 

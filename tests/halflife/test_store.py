@@ -211,11 +211,11 @@ def test_identity_depends_on_what_makes_a_validation(
 @pytest.mark.parametrize(
     ("changed", "message"),
     [
-        ({"measured": 11.0}, r"measured in the store: 10.0, in row 1: 11.0\)"),
-        ({"predicted": 1.0}, r"predicted in the store: 10.5, in row 1: 1.0\)"),
-        ({"measured_spread": None}, r"measured_spread in the store: 0.01, in row 1: None\)"),
-        ({"n_repeats": 3}, r"n_repeats in the store: 25, in row 1: 3\)"),
-        ({"status": "ok"}, r"status in the store: None, in row 1: ok\)"),
+        ({"measured": 11.0}, r"measured is 10.0 in the store, but 11.0 in row 1\."),
+        ({"predicted": 1.0}, r"predicted is 10.5 in the store, but 1.0 in row 1\."),
+        ({"measured_spread": None}, r"measured_spread is 0.01 in the store, but None in row 1\."),
+        ({"n_repeats": 3}, r"n_repeats is 25 in the store, but 3 in row 1\."),
+        ({"status": "ok"}, r"status is None in the store, but ok in row 1\."),
     ],
 )
 def test_another_value_is_refused(place: str, changed: dict[str, Any], message: str) -> None:
@@ -223,7 +223,7 @@ def test_another_value_is_refused(place: str, changed: dict[str, Any], message: 
         store.add(more())
         for skip in (False, True):
             with pytest.raises(
-                InputError, match=f"the store has other values for rows 1, 2 .*{message}"
+                InputError, match=f"the store has other values for rows 1, 2: {message}"
             ):
                 store.add(more(**changed), skip_known=skip)
         assert store.load().n == 2
@@ -236,7 +236,7 @@ def test_repeats_without_a_number_come_together(place: str) -> None:
         assert store.load().measured.tolist() == [1.0, 1.1, 1.2]
         assert store.add(repeats[[2, 0]], skip_known=True) == Added(0, 2)
         with pytest.raises(
-            InputError, match="has other values for row 3 .*a number in a column 'repeat'"
+            InputError, match="has other values for row 3: .*a number in a column 'repeat'"
         ):
             store.add(repeats.with_columns(measured=pl.Series([1.2, 1.0, 1.3])), skip_known=True)
         assert store.add(repeats.with_columns(repeat=pl.Series([7, 8, 9]))) == Added(3, 0)

@@ -112,7 +112,8 @@ def test_too_few_series_are_refused_with_numbers():
     turn = survival_half_lives(panel(steps([3, 4, 5])), 0.1, "releases")[0]
     assert turn.half_life is None
     assert turn.refused.endswith(
-        "3 series in 3 clusters, of which 3 expired, are too few or too noisy."
+        "3 series in 3 clusters, of which 3 expired, are too few or too noisy for a 95 % bound on "
+        "the median."
     )
 
 
@@ -149,7 +150,9 @@ def test_noise_can_leave_a_law_without_bounds():
     half_lives = survival_half_lives(panel(true, 0.02, seed=3), 0.1, "releases")
     weibull = half_lives[2]
     assert weibull.low is None or weibull.low == 1
-    assert half_lives[0].refused.endswith("expired, are too few or too noisy.")
+    assert half_lives[0].refused.endswith(
+        "expired, are too few or too noisy for a 95 % bound on the median."
+    )
 
 
 def test_clusters_widen():

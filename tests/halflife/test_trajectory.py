@@ -162,7 +162,7 @@ def test_seed_decides_the_draws():
 def test_refused_with_few_clusters_or_beyond_from_the_start():
     few = trajectory_half_life(panel_of(errors([0.05, 0.2], 4)), threshold=0.1)
     assert few.half_life is few.low is None
-    assert "has at least 5 effective clusters of series (the most is 4.0)." in few.refused
+    assert "has at least 5 effective clusters of series (the most is 4.0), so" in few.refused
     late = trajectory_half_life(panel_of(errors([0.3, 0.3])), threshold=0.1)
     assert late.half_life is None
     assert "at calibration" in late.refused

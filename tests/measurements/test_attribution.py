@@ -99,7 +99,7 @@ def test_two_equal_causes_cannot_be_ranked() -> None:
     one, two = found.parts
     more = replace(found, parts=(one, two, replace(two, cause="noise", added=0.001)))
     (note,) = (note for note in more.view().tables[0].notes if "Whether" in str(note))
-    assert f"Whether {one.cause} or {two.cause} adds more" in str(note)
+    assert f"Whether '{one.cause}' or '{two.cause}' adds more" in str(note)
 
 
 def test_rows_that_differ_without_a_reason_are_a_part() -> None:
@@ -260,12 +260,16 @@ def test_a_document_whose_largest_cause_is_not_the_first_is_refused() -> None:
     ("change", "options", "message"),
     [
         ({}, {"load": "nothing"}, "nothing"),
-        ({"note": list("ab" * 10)}, {"load": "note"}, "note must be a number in each row"),
+        (
+            {"note": list("ab" * 10)},
+            {"load": "note"},
+            "column 'note' must have a number in each row",
+        ),
         ({}, {"kernels": ("predicted", "measured")}, "predicted"),
         (
             {"a": [0.0] * 20, "b": [1.0] * 20},
             {"kernels": ("a", "b")},
-            "must be above 0, but are so in only 0 of 20",
+            "only 0 of 20 rows have numbers above 0",
         ),
         ({"tool": list("xy" * 10)}, {}, r"several tools: x, y\. Name one: --tool x"),
         (
@@ -363,12 +367,15 @@ def test_runs_are_sums_of_kernels() -> None:
     ids=["run", "kernel", "zero", "failed"],
 )
 def test_runs_without_both_sums_and_a_total_are_refused(missing: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=r"at least 10 runs .* got 0 of 10\. Add what"):
+    with pytest.raises(
+        InputError,
+        match=r"at least 10 runs .* 0 of 10 runs have them\. Add runs, or the missing times",
+    ):
         budget(kernels_of(10, **missing))
 
 
 def test_nine_runs_are_too_few() -> None:
-    with pytest.raises(InputError, match="got 9 of 9"):
+    with pytest.raises(InputError, match="; 9 of 9 runs have them"):
         budget(kernels_of(9))
 
 
@@ -377,4 +384,7 @@ def test_per_run_of_the_command(run: Callable[..., Any]) -> None:
     assert json.loads(result.out)["n"] == 87
     refused = run("measurements", "budget", "neusight-kernels", "--per-run", "--zeros", "exclude")
     assert refused.code == 2
-    assert "leave out --zeros: --per-run expects rows of kernels" in refused.err
+    assert (
+        "leave out --zeros: --per-run reads a table of kernels, and only tables of pairs have "
+        "these options"
+    ) in refused.err

@@ -294,7 +294,7 @@ def test_without_repeats_and_order_two_runs_are_proposed() -> None:
     assert (found.floor.method, found.hidden_keys) == ("none", ())
     assert math.isnan(found.floor.mape)
     assert found.measure_next == ({"model": "f"}, {"model": "i"})
-    assert "Repeat next: model=f" in str(found)
+    assert "Measure again next: model=f" in str(found)
 
 
 def test_floors_of_groups() -> None:
@@ -319,7 +319,11 @@ def test_floors_of_groups() -> None:
             "--measured COLUMN. Columns of numbers: a_measured, b_measured$",
         ),
         ({"ms": [1.0], "a": [1]}, {"measured": "ms", "by": "b"}, "cannot group by 'b'"),
-        ({"ms": [1.0], "a": [1]}, {"measured": "ms", "keys": ["ms"]}, "named as measured and as"),
+        (
+            {"ms": [1.0], "a": [1]},
+            {"measured": "ms", "keys": ["ms"]},
+            "'ms' is given as the measured column and as a key",
+        ),
     ],
 )
 def test_bad_input(data: dict[str, Any], options: dict[str, Any], message: str) -> None:

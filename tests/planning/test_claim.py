@@ -177,7 +177,7 @@ def test_bad_pilots() -> None:
     two = pl.DataFrame(
         {"model": list("aaabbb"), "predicted": [1.1, 1.2, 1.3] * 2, "measured": [1.0] * 6}
     )
-    with pytest.raises(InputError, match="at least 5 clusters .* got 2 .values of model."):
+    with pytest.raises(InputError, match="at least 5 clusters .* column 'model' has only 2 values"):
         plan_claim(0.05, pilot=two)
     assert plan_claim(0.5, pilot=two, cluster="none").pilot_pairs == 6
 

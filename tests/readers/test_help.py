@@ -41,7 +41,7 @@ def test_devices_are_columns() -> None:
     assert first["anchor"].unique().to_list() == [1]
     assert found.rows["status"].drop_nulls().to_list() == ["no value"]
     assert found.notes[0].startswith("Latencies of fpga were probably estimated")
-    assert found.notes[1].startswith("Whole milliseconds only: essential_ph_1.")
+    assert found.notes[1].startswith("The latencies of essential_ph_1 are whole milliseconds, so")
 
 
 def test_a_native_file_is_read_without_unpickling() -> None:

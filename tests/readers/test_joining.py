@@ -145,7 +145,7 @@ def test_rows_that_more_than_their_number_joins() -> None:
 
 def test_what_is_not_there() -> None:
     sides = frames({"k": ["a"], "predicted": [1.0]}, {"k": ["a"], "measured": [None]})
-    with pytest.raises(InputError, match="no row has a value in measured"):
+    with pytest.raises(InputError, match="no row has a value in column 'measured', so"):
         join(**sides, on=["k"])
     with pytest.raises(InputError, match=r"the predictions have no column 'x'. Columns: k, pred"):
         join(**sides, on=["x"])

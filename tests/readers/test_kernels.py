@@ -86,7 +86,7 @@ def test_one_tool_of_a_file(write: Any) -> None:
     assert kernels.read(path, tool="y").predicted.tolist() == [3.0]
     with pytest.raises(InputError, match="no tool 'z'. Tools in the table: x, y"):
         kernels.read(path, tool="z")
-    with pytest.raises(InputError, match="There is no column tool"):
+    with pytest.raises(InputError, match="The table has no column 'tool'"):
         kernels.read(write("l.csv", "kernel,predicted\na,1\n"), tool="x")
 
 

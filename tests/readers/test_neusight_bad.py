@@ -134,7 +134,8 @@ def test_what_progress_raises_is_not_about_the_artifact(artifact: Artifact) -> N
 def test_two_names_of_one_configuration_are_refused(artifact: Artifact, stem: str) -> None:
     artifact.prediction(f"{H100}/{stem}.json")
     with pytest.raises(
-        InputError, match=f"{H100}/{stem}: in the file name, sequence length and batch"
+        InputError,
+        match=f"{H100}/{stem}: the sequence length and the batch size in the file name must be",
     ):
         neusight.read(artifact.root)
 

@@ -106,7 +106,7 @@ def test_history_needs_versions() -> None:
     assert found.history_of(order=["c2d", "a1b"], series=["op"]).versions == ("c2d", "a1b")
     with pytest.raises(InputError, match="cannot be ordered"):
         _ = found.history
-    with pytest.raises(InputError, match="needs a column version"):
+    with pytest.raises(InputError, match="needs a column 'version', and there is none"):
         _ = output("a", "x", [{**KERNEL, "measured": 1.0}]).history
 
 

@@ -35,7 +35,7 @@ def test_the_notes_say_what_is_uneven_and_what_does_not_follow() -> None:
     assert sim_to_real.read(GOOD).notes == (
         "1 of 7 errors printed in the file do not follow from its predictions and measurements, "
         "which are used.",
-        "Experiments that each simulator ran, of 2: roofline 2, vidur 1.",
+        "How many of the 2 experiments each simulator ran: roofline 2, vidur 1.",
         "Experiment 2 is listed under 2 workloads with the same measurements, so these count 2 "
         "times.",
     )

@@ -344,13 +344,13 @@ def test_a_large_text_is_met_with_what_to_do(write: Any, monkeypatch: pytest.Mon
     with pytest.warns(LargeFileWarning) as caught:
         assert read_pairs(path).n == 2
     line = str(caught[0].message)
-    assert "0.0 GB of text need about 0 GB of memory. Convert it once" in line
+    assert "0.0 GB of text need about 0 GB of memory. Convert it to Parquet" in line
     # The line does what it says.
     code = line.partition("python -c '")[2].partition("'")[0]
     exec(code)
     assert pl.read_parquet(path.with_suffix(".parquet")).height == 2
     monkeypatch.setattr(memory, "available", lambda: 14 * size - 1)
-    with pytest.raises(InputError, match=r"and 0.0 GB are free\. Convert it once"):
+    with pytest.raises(InputError, match=r"and 0.0 GB are free\. Convert it to Parquet"):
         read_pairs(path)
     with (
         ec.limits(memory=14 * size),

@@ -130,11 +130,11 @@ def test_choices_may_be_about_costs_and_more_may_be_better() -> None:
     assert np.exp(-more.rows.y) == pytest.approx([1.5, 2.5, 3.5, 4.5])
     assert more.higher
     columns["measured"][3] = None
-    message = "price takes a column of positive numbers; usd has None in row 4"
+    message = "'price' needs a column of positive numbers, but column 'usd' has None in row 4"
     with pytest.raises(InputError, match=message):
         choices_of(Pairs(columns, missing="keep"), between="device", price="usd")
     columns["usd"] = ["0.5", "-2", "0.5", "1"]
-    with pytest.raises(InputError, match="usd has '-2' in row 2"):
+    with pytest.raises(InputError, match="column 'usd' has '-2' in row 2"):
         choices_of(Pairs(columns, missing="keep"), between="device", price="usd")
 
 
@@ -209,10 +209,11 @@ def test_predictions_of_nothing_are_left_out() -> None:
          "Predict the alternatives under the same conditions"),
         ({}, {"within": ["nothing"]}, "no column 'nothing'"),
         ({}, {"between": "nothing"}, "no column 'nothing'"),
-        ({}, {"within": ["device"]}, "device is named by both between and within"),
-        ({}, {"between": "tool"}, "tools predict the alternatives"),
+        ({}, {"within": ["device"]}, "key 'device' is given in 'between' and in 'within'"),
+        ({}, {"between": "tool"}, "the column 'tool' says which tool made a prediction, so"),
         ({}, {"cluster": "vendor"}, "cluster 'vendor' is not one of the conditions: model"),
-        ({}, {"per": "vendor"}, "per takes a column of positive numbers; vendor has 'v' in row"),
+        ({}, {"per": "vendor"},
+         "'per' needs a column of positive numbers, but column 'vendor' has 'v' in row"),
         ({"best": [1, 1, 2, 2, 3]}, {"within": ["best"]}, "cannot group by 'best'"),
     ],
 )  # fmt: skip

@@ -57,8 +57,8 @@ def test_times_need_a_known_unit(source: str) -> None:
     start = "t\\.csv: " if source else ""
     with pytest.raises(
         InputError,
-        match=rf"^{start}the times have no unit, but launch times are in µs\. State the unit, "
-        r"e\.g\. --unit ms \(in Python unit='ms'\)\.$",
+        match=rf"^{start}the times have no unit, but the model uses launch times in µs\. State the "
+        r"unit of the times, e\.g\. --unit ms \(in Python unit='ms'\)\.$",
     ):
         seconds_in(None, source=source)
     with pytest.raises(

@@ -336,11 +336,13 @@ def _check_groups(groups: int, levels: Sequence[float], method: Method) -> None:
     if method == "group":
         short = [level for level in levels if groups_needed(level) > groups]
         if short:
-            needed = ", ".join(f"{groups_needed(level)} for {_percent(level)}" for level in short)
+            needed = ", ".join(
+                f"{groups_needed(level)} for the {_percent(level)} band" for level in short
+            )
             raise InputError(
-                f"{groups} groups are too few for a guarantee for new groups, which needs at "
-                f'least: {needed}. Drop these levels, add groups, or use method="pooled", which '
-                "has no guarantee."
+                f"{groups} groups are too few for a guarantee for new groups. Groups needed: "
+                f'{needed}. Drop these levels, add groups, or use method="pooled", which has no '
+                "guarantee."
             )
     elif groups < POOLED_GROUPS:
         raise InputError(
@@ -419,15 +421,16 @@ def level_notes(infos: Sequence[LevelInfo]) -> list[str]:
         notes.append(
             f"bands of {names} are approximate for new groups: they are calibrated on the runs of "
             f"{pooled[0].groups} groups taken together. Guaranteed bands need at least this many "
-            f"groups: {needs}. For guaranteed bands that cover at most 5 percentage points more "
-            f"than their level, the fit needs this many: {sharp}"
+            f"groups: {needs}. With few groups, guaranteed bands are too wide. To cover at most "
+            "5 percentage points more than their level, they need this many groups: "
+            f"{sharp}"
         )
     beyond = [info for info in infos if info.beyond]
     if beyond:
         names = ", ".join(_percent(info.level) for info in beyond)
         notes.append(
-            f"all errors of held-out runs are within narrower bands than those of {names}: their "
-            f"width comes from an assumed tail of the errors, because {beyond[0].n} runs from "
+            f"bands of {names} reach beyond all errors of the held-out runs: the width of these "
+            f"bands comes from an assumed tail of the errors, because {beyond[0].n} runs from "
             f"{beyond[0].groups} groups carry only as much information as "
             f"{beyond[0].effective:.1f} independent runs"
         )

@@ -303,7 +303,7 @@ def _fold(
     try:
         if not len(part.train):
             raise InputError(
-                "every other run has the same device or model, so no run is left to fit to"
+                "every other run has the held-out device or model, so no run is left to fit to"
             )
         predictors = make(runs_at(kernels, part.train))
     except ErrcompError as error:

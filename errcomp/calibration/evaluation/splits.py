@@ -227,8 +227,9 @@ def _labels(design: Design, column: str, name: str) -> Names:
         raise InputError(
             f"{name} needs the {column} of every run; it is unknown for "
             f"{_count(len(missing), 'run')}: {', '.join(map(str, missing[:3]))}{more}. Add a "
-            f"column {column}. For output of a tool: errcomp ingest PATH --set {column}=NAME or "
-            f"--from-name '{{{column}}}_*' --table kernels -o kernels.parquet"
+            f"column '{column}'. If the table comes from the output of a tool, write it again: "
+            f"errcomp ingest PATH --table kernels -o kernels.parquet with --set {column}=NAME, or "
+            f"with --from-name '{{{column}}}_*' to take the {column} from file names"
         )
     return groups
 

@@ -129,8 +129,8 @@ def _insist(
         raise InputError(
             f"{kernels.prefix}{_runs(lacking)} {'has' if len(lacking) == 1 else 'have'} kernels "
             f"that were not {word}, so the sum of kernels is unknown. Drop these runs, or choose "
-            "the other task (composition adds up measured kernel times, prediction predicted "
-            "ones)."
+            "the other task: composition adds up measured kernel times, prediction adds up "
+            "predicted kernel times."
         )
     if kernels.incomplete:
         raise InputError(

@@ -210,8 +210,8 @@ class KernelCorrection:
             return
         if self.family not in kernels.keys:
             raise InputError(
-                f"{kernels.prefix}no column {self.family!r}, although `family` names it as the "
-                "family of each device. Columns: "
+                f"{kernels.prefix}no column {self.family!r}. The parameter 'family' must name the "
+                "column that holds the family of each device. Columns: "
                 f"{describe_names(kernels.keys, wanted=self.family)}"
             )
         pairs = sorted(set(zip(names.device.tolist(), names.family.tolist(), strict=True)))

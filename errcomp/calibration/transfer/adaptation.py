@@ -171,8 +171,8 @@ def adapt_model(model: CompositionModel, kernels: Kernels | Any, *, seed: int = 
         counts = Counter(unused.values()).items()
         causes = "; ".join(f"{why} ({n} run{'s' if n > 1 else ''})" for why, n in counts)
         raise InputError(
-            f"{kernels.prefix}no run can be used to adapt the model: {causes}. Give measured runs "
-            "that the model has not seen, with a column device."
+            f"{kernels.prefix}no run can be used to adapt the model: {causes}. Give "
+            "measured runs that the model was not fitted or adapted to, with a column 'device'."
         )
     used, design = runs_at(used, fine), design.take(fine)
     plain = replace(model, adapted={})

@@ -196,7 +196,8 @@ class Adapted:
         )
         if not fine or run is None or x is None or errors is None:
             raise InputError(
-                "an adaptation needs run, x and errors of the same runs. Fit the model again."
+                "an adaptation needs the arrays run, x and errors, with one entry per run. Fit the "
+                "model again."
             )
         return cls(
             meta["device"],

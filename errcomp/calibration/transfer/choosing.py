@@ -177,8 +177,9 @@ def plan_runs(
     able = np.array([d != "" and d in set(wanted.device.tolist()) for d in rows.device.tolist()])
     if not able.any():
         raise InputError(
-            "no candidate run is on the device of a target run. Give both tables a column device: "
-            "a run informs only about other runs on its device."
+            "no candidate run is on the device of a target run. A measured run tells only about "
+            "runs on the same device: choose candidates on the devices of the targets, and give "
+            "both tables a column 'device'."
         )
     before = found.relative_width
     learnt = cache(lambda device, n: learnt_for(model, device, model.estimators[-1], n, seed))

@@ -29,8 +29,8 @@ def adaptation_view(result: Adaptation) -> Report:
     ]
     notes: list[Note | str] = [
         f"Estimator: {result.estimator}. MAPE before: error on these runs before the adaptation. "
-        "Predictions move, Band: mean change that the adaptation makes, over all runs of the "
-        "original fit.",
+        "Predictions move: mean change of the predictions. Band: mean factor by which the width of "
+        "the 90 % bands changes. Both are means over all runs of the original fit.",
         *unused_notes({run.run: run.reason for run in result.left_out}),
         *(item(f"{one.run} was used, though flagged: {one.evidence}.") for one in result.flagged),
         *_few(result),
@@ -95,9 +95,10 @@ def plan_view(result: RunPlan) -> Report:
     ]
     answer = (
         "Measure these runs, in this order, and pass them to `errcomp calibrate adapt`. Today the "
-        f"90 % bands of {counted(result.targets, 'target')} are on average "
-        f"{100 * result.width:.0f} % of the prediction wide. Beside each run: the width to expect "
-        "after measuring it and those above it, and after measuring as many random runs."
+        f"mean width of the 90 % bands of {counted(result.targets, 'target run')} is "
+        f"{100 * result.width:.0f} % of the prediction. Width of 90 % bands: the mean width to "
+        "expect after measuring the run of this row and all runs above it. Of random runs: the "
+        "mean width to expect after measuring as many runs chosen at random."
     )
     lacking = result.devices < result.devices_needed
     notes = [

@@ -53,9 +53,9 @@ _POINTS = forms.interval(1, scale=100, signed=True, ends_signed=True)
 _LEGEND = (
     "APE: |predicted − measured| / measured. In 90 % band: per cent of runs inside their band, "
     "with a 95 % interval. Width: width of the 90 % band divided by the prediction. CRPS: "
-    "continuous ranked probability score (in time), divided by the sum of kernels; lower is "
-    "better. Most confident 80 %: MAPE of the 80 % of runs with the narrowest bands; each of "
-    "several runs with equally wide bands counts with their mean error."
+    "continuous ranked probability score of the predicted time, divided by the run's sum of "
+    "kernels; lower is better. Most confident 80 %: MAPE of the 80 % of runs with the narrowest "
+    "bands. Runs with equally wide bands each count with the mean of their errors."
 )
 _GROUPS = {
     "leave-model-out": "model",
@@ -167,7 +167,7 @@ _ADVICE = {"composition": "Add the kernels up", "prediction": "Use the predictio
 def _verdict(rows: list[EvaluationRow], task: str) -> Verdict:
     best = best_of(rows)
     error = best.figures["mean_ape"].format()
-    text = f"— {best.split}: {best.estimator} has the lowest mean error, {error}"
+    text = f"— {best.split}: the estimator {best.estimator} has the lowest mean error, {error}"
     if best.estimator == "sum":
         return Verdict(_ADVICE[task], f"{text}.", "doubt")
     if best.beats_sum:
@@ -290,7 +290,7 @@ def _split(
     notes: list[Note | str] = [
         _conclusion(best, groups, result.task),
         *([_LEGEND] if legend else []),
-        *(item(f"{row.estimator}: {row.verdict}.") for row in ordered if row.verdict),
+        *(item(f"Estimator {row.estimator} {row.verdict}.") for row in ordered if row.verdict),
         *_uncalibrated(ordered),
         *_weak(ordered, group),
         *_flattery(result, best),
@@ -334,7 +334,7 @@ def _conclusion(best: EvaluationRow, groups: int, task: str) -> str:
     """Return the conclusion in a sentence."""
     if best.estimator == "sum":
         return f"{_ADVICE[task]}: no estimator has a lower mean error than {_PLAIN[task]}."
-    sentence = f"Best: {best.estimator} has the lowest mean error"
+    sentence = f"Best: the estimator {best.estimator} has the lowest mean error"
     if best.beats_sum:
         return f"{sentence}; it beats {_PLAIN[task]}."
     few = f"{groups} {group_of(best.split)}s"

@@ -205,7 +205,8 @@ def _bare_is_percent(source: str, rows: Sequence[Mapping[str, str]]) -> bool:
     if bare and len(bare) < len(relative):
         where = ", ".join(f"{row['quantity']} {row['value']}" for row in bare[:3])
         raise InputError(
-            f"{source}some values have a % sign and others not: {where}. Write the unit of each."
+            f"{source}some values have a % sign and others not: {where}. Write all these values "
+            "in per cent, with the % sign."
         )
     return any(
         abs(float(number)) > 1

@@ -29,7 +29,8 @@ def _claim(source: Source, cell: PrintedCell) -> Cell:
     reason = ". It is not among the claims that errcomp knows."
     if known:
         first = known[0]
-        reason = f": {VERIFIABLE[first.verifiable]}. {first.reason}"
+        why = "" if first.verifiable == "verifiable" else f": {VERIFIABLE[first.verifiable]}"
+        reason = f"{why}. {first.reason}"
         if first.claimed_by.startswith("the survey"):
             told = "The authors do not state this figure; it was not recomputed"
             return no_data(cell, f"{told}{reason} {first.note}")

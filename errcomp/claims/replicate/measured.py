@@ -55,7 +55,8 @@ def _lowest_error(source: Source, cell: PrintedCell) -> Cell:
     return said(
         cell, device == cell.printed, errors[device, mode], "fraction",
         f"lowest mean APE of a device and mode ({len(errors)} groups): {device}, {mode}",
-        f"Over both modes, it is {best} ({100 * means[best]:.1f} %).",
+        f"Over both modes together, the device with the lowest is {best} "
+        f"({100 * means[best]:.1f} %).",
     )  # fmt: skip
 
 
@@ -119,7 +120,7 @@ def _by_mode(pairs: Pairs) -> dict[str, tuple[float, float]]:
 def _training(source: Source, cell: PrintedCell) -> Cell:
     errors = _by_mode(source.neusight.where({"vendor": "AMD"}))
     n = sum(training > inference for inference, training in errors.values())
-    rule = f"AMD devices ({len(errors)}) with a larger mean APE in training"
+    rule = f"AMD devices, of {len(errors)}, with a larger mean APE in training than in inference"
     note = "MI210 and MI250 have the same predictions, so they hardly count as two devices."
     return said(cell, n == len(errors), float(n), "count", rule, note)
 
@@ -135,7 +136,10 @@ def _inference(source: Source, cell: PrintedCell) -> Cell:
         for name in both
         if name in against
     )
-    rule = f"devices with both modes ({len(errors)}) whose mean APE is smaller in inference"
+    rule = (
+        f"devices, of {len(errors)} with both modes, whose mean APE is smaller in inference than "
+        "in training"
+    )
     note = f"Table 6 itself prints the opposite: {figures}." if figures else ""
     return said(cell, not against, float(len(errors) - len(against)), "count", rule, note)
 
@@ -154,8 +158,8 @@ def _moe(source: Source, cell: PrintedCell) -> Cell:
         cell, ratio > 1, ratio, "ratio",
         "standard deviation of ln(predicted / measured) of the mixture-of-experts model, divided "
         "by that of all others",
-        f"One model of {int(moe.sum())} configurations stands for all such models. By model: "
-        f"{spread}.",
+        f"One model, with {int(moe.sum())} configurations, stands for all mixture-of-experts "
+        f"models. Standard deviation by model: {spread}.",
     )  # fmt: skip
 
 
@@ -167,10 +171,10 @@ def _worst_gap(source: Source, cell: PrintedCell) -> Cell:
     return judge(
         cell,
         [
-            Candidate("error over claim of T4 in Table 6 (P4 has no claim)", stated, True),
-            Candidate("largest error over claim in Table 6", max(ratios.values())),
+            Candidate("error of T4 divided by its claim (Table 6; P4 has no claim)", stated, True),
+            Candidate("largest error divided by its claim in Table 6", max(ratios.values())),
         ],
-        f"{_FROM_PRINTED} Ratios above 2: {every}.",
+        f"{_FROM_PRINTED} Rows with a ratio above 2: {every}.",
     )
 
 
@@ -185,7 +189,11 @@ def _outside(source: Source, cell: PrintedCell) -> Cell:
     ]
     low, high = (parse_printed(end) for end in cell.printed.split("–"))
     tried = [
-        Candidate("errors of T4 and P4 over that of V100 in Table 6", (ends[0], ends[1]), True),
+        Candidate(
+            "inference errors of T4 and P4 in Table 6, each divided by the inference error of V100",
+            (ends[0], ends[1]),
+            True,
+        ),
         Candidate("error over claim in the rows called a mismatch", (min(ratios), max(ratios))),
     ]
     fits = [
@@ -195,7 +203,8 @@ def _outside(source: Source, cell: PrintedCell) -> Cell:
     ]
     first = tried[0]
     other = (
-        f"Error over claim in the rows called a mismatch: {min(ratios):.1f} to {max(ratios):.1f}."
+        "Error divided by claim, in the rows that the survey calls a mismatch: "
+        f"{min(ratios):.1f} to {max(ratios):.1f}."
     )
     return said(cell, fits[0], first.value, "ratio", first.rule, f"{_FROM_PRINTED} {other}")
 
@@ -242,10 +251,11 @@ def _growth(source: Source, cell: PrintedCell) -> Cell:
     absolute, relative = math.sqrt(n), math.sqrt(n) / n
     return said(
         cell, math.isclose(relative, absolute), relative, "ratio",
-        f"relative error of the sum of {n} equal kernels over that of one, independent errors: "
-        f"√{n} / {n}",
-        "σ √N is right for absolute errors; the sum grows with N, so the relative error shrinks as "
-        "1 / √N. With fully correlated errors it stays that of one kernel and does not grow.",
+        f"relative error of the sum of {n} equal kernels with independent errors, divided by the "
+        f"relative error of one kernel: √{n} / {n}",
+        "The absolute error of the sum grows as σ √N, but the sum grows as N, so the relative "
+        "error shrinks as 1 / √N. With fully correlated errors, it equals the relative error of "
+        "one kernel.",
     )  # fmt: skip
 
 
@@ -285,7 +295,8 @@ def _superlinear(source: Source, cell: PrintedCell) -> Cell:
     overheads = _overheads(source)
     return said(
         cell, overheads[8] / overheads[2] > 4, overheads[8] / overheads[2], "ratio",
-        "printed overhead at 8 GPUs over that at 2 GPUs; 4 would be linear", _FROM_PRINTED,
+        "printed overhead at 8 GPUs divided by that at 2 GPUs; a linear overhead would give 4",
+        _FROM_PRINTED,
     )  # fmt: skip
 
 
@@ -308,8 +319,8 @@ def _sizes(source: Source, cell: PrintedCell) -> Cell:
     n = sorted(source.need("ASTRA-sim", name, "NPUs finished", "count") for name in names)
     holds = cell.printed == f"{n[0]:g}–{n[-1]:g}"
     return said(
-        cell, holds, (n[0], n[-1]), "count", "NPUs in the logs that hold a finished run",
-        "There is no log of 2 GPUs. The log whose name says 16 NPUs holds 8.",
+        cell, holds, (n[0], n[-1]), "count", "number of NPUs in the logs of finished runs",
+        "There is no log of a run on 2 GPUs. The log whose name says 16 NPUs is of 8 NPUs.",
     )  # fmt: skip
 
 

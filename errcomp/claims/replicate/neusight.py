@@ -227,7 +227,7 @@ def group_extremes(pairs: Pairs, extreme: Callable[..., float]) -> list[Candidat
     name = f"{word} mean APE of a group by device and mode ({len(groups)} groups)"
     return [
         Candidate(
-            f"{name}; a group that has single-device unfused configurations counts only those",
+            f"{name}; in groups with single-device unfused configurations, only these count",
             first,
             True,
         ),
@@ -405,8 +405,8 @@ def _kernel(source: Source) -> Iterator[Candidate]:
             measured = group.column("measured_operator_sum").astype(np.float64)
             errors.append(float(np.mean(np.abs(predicted - measured) / measured)))
     yield Candidate(
-        "mean absolute error of the sum of operators, for each device and mode of V100, A100 and "
-        f"H100 ({len(errors)} groups)",
+        "mean APE of the sum of operator times, for each device and mode of V100, A100 and H100 "
+        f"({len(errors)} groups)",
         _ends(errors),
         stated=True,
     )

@@ -198,10 +198,10 @@ def same_load(source: Source) -> str:
     sarathi = source.need("VIDUR", "sarathi", "E2E latency")
     same = source.need("VIDUR", first, "requests as long as those of sarathi", "count")
     return (
-        "The runs of VIDUR with the schedulers Sarathi and vLLM differ in load: Sarathi served "
-        f"only the first {shared:g} requests of vLLM's run, and these have fewer tokens than the "
-        f"average request ({same:g} of the {shared:g} have the same number of tokens in both "
-        f"runs). On those {shared:g} requests, Sarathi's mean latency is "
+        "The runs of VIDUR with the schedulers Sarathi and vLLM differ in load. Sarathi served "
+        f"only the first {shared:g} requests of vLLM's run, which have fewer tokens than the "
+        f"average request; {same:g} of these {shared:g} have the same number of tokens in both "
+        f"runs. On these {shared:g} requests, Sarathi's mean latency is "
         f"{100 * (1 - sarathi / vllm):.1f} % lower than vLLM's."
     )
 
@@ -252,9 +252,9 @@ def _example(source: Source) -> str:
     total = source.need("Timeloop", _EXAMPLE, "energy per MAC", "Total")
     conv1 = source.number(_TABLE, "MACs", "value")
     return (
-        f"Timeloop's example for this design is another layer ({macs:,.0f} MACs instead of "
-        f"{conv1:,.0f}). It needs {total:.2f} fJ per MAC (5500 if rounded to two digits). "
-        f"Multiplied by the MACs of this layer, this is {1e-9 * total * conv1:.2f} uJ."
+        f"Timeloop's example for this design computes another layer, with {macs:,.0f} MACs instead "
+        f"of {conv1:,.0f}. The example needs {total:.2f} fJ per MAC (5500 if rounded to two "
+        f"digits), which gives {1e-9 * total * conv1:.2f} uJ for the survey's layer."
     )
 
 

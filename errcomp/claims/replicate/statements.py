@@ -193,8 +193,8 @@ def _one_of_each_type(source: Source, cell: PrintedCell) -> Cell:
     counts = ", ".join(f"{method} {types[method]}" for method in _grid(source))
     n = sum(types[method] == 1 for method in _grid(source))
     rule = (
-        f"number of the {len(_grid(source))} types of Table 1 that exactly one of the "
-        f"{len(tools)} evaluated tools has"
+        f"types of Table 1 (of {len(_grid(source))}) to which exactly one of the {len(tools)} "
+        "evaluated tools belongs"
     )
     return said(cell, n == len(_grid(source)), float(n), "count", rule, f"By type: {counts}.")
 
@@ -232,10 +232,12 @@ def _of_vidur(source: Source, cell: PrintedCell) -> Cell:
         cell,
         [
             Candidate(
-                "full or partial support in I1 to I3", sum(some.get(n, 0) for n in names), True
+                "scenarios of I1 to I3 with full or partial support",
+                sum(some.get(n, 0) for n in names),
+                True,
             ),
             Candidate(
-                "full support in I1 to I3, without partial support",
+                "scenarios of I1 to I3 with full support, those with partial support not counted",
                 sum(full.get(n, 0) for n in names),
             ),
         ],
@@ -296,8 +298,8 @@ def _shared(source: Source, cell: PrintedCell) -> Cell:
             shared, where = shared + least, [*where, f"{category} (at least {least} of {size})"]
     rule = "scenarios that two tools must share, from the counts of Table 9"
     note = (
-        "The scenarios of two tools add up to more than there are, so some are the same: in "
-        f"{', '.join(where)}."
+        "In these categories, the counts of two tools add up to more than all scenarios, so the "
+        f"tools must share some: {', '.join(where)}."
     )
     return said(cell, not shared, float(shared), "count", rule, note if where else "")
 
@@ -360,9 +362,9 @@ def _reversal(source: Source, cell: PrintedCell) -> Cell:
     reversed_ = len(pairs) - len(kept) - len(tied)
     return said(
         cell, not kept and not tied, float(reversed_), "count",
-        f"of {len(pairs)} pairs of tools, those that claimed error and reliability put in "
-        "opposite orders",
-        f"The same order: {', '.join(kept)}. Equal: {', '.join(tied)}.",
+        f"pairs of tools, of {len(pairs)}, that rank in opposite orders by claimed error and by "
+        "reliability",
+        f"In the same order by both: {', '.join(kept)}. Equal in reliability: {', '.join(tied)}.",
     )  # fmt: skip
 
 

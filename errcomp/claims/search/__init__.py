@@ -214,8 +214,8 @@ class SearchResult(Shown, Document):
             verdict = "coincidence cannot be ruled out"
         matches = "1 match is" if best.found == 1 else f"{best.found} matches are"
         return (
-            f"Searched {scope}. Simplest match: {best}. {matches} this simple or simpler; "
-            f"{format_number(best.expected_by_chance, 2)} would be expected by chance, so "
+            f"Searched {scope}. The simplest match gives {best}. {matches} this simple or simpler; "
+            f"by chance, {format_number(best.expected_by_chance, 2)} would be expected, so "
             f"{verdict}."
         )
 

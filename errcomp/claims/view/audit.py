@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 #: What the sign † means.
-REPORTED = "Attributed to the tool by the survey, without a source"
+REPORTED = "Claim that the survey attributes to the tool without naming a source"
 #: Said where no key could divide the pairs into clusters.
 INDEPENDENT = (
     "Every pair counts as independent, because no column shows which pairs have correlated errors."
@@ -349,7 +349,10 @@ def _signs(shown: Sequence[AuditRow]) -> list[Note]:
 def clusters_drawn(rows: Sequence[AuditRow]) -> str:
     """Say which clusters are the sample of the intervals; nothing if single pairs are."""
     names = sorted({row.cluster.replace(",", " and ") for row in rows if interval_sign(row)})
-    return (f"Interval over whole clusters ({'; '.join(names)}), not single pairs") if names else ""
+    if not names:
+        return ""
+    by = "; by ".join(names)
+    return f"Interval in which whole clusters (by {by}) count as independent, not single pairs"
 
 
 def without_interval(rows: Sequence[AuditRow]) -> list[str]:
@@ -415,17 +418,17 @@ def _undecided_notes(result: Audit) -> list[str]:
     )
     if named:
         notes.append(
-            f"{', '.join(named)}: compared with the mean, because the source calls the figure "
-            "MAPE. It does not say how it averaged, and another average of the same pairs is "
-            "consistent with the claim."
+            f"{', '.join(named)}: the claim is compared with the mean, because its source calls "
+            "it MAPE. The source does not say how the errors were averaged, and another average "
+            "of the same pairs is consistent with the claim."
         )
     for row in result.rows:
         claim, averages = row.verdict.claim, [a for a in row.verdict.agreeing if a != "mean"]
         if claim and averages:
-            verb = "rounds" if len(averages) == 1 else "round"
+            verb = "matches" if len(averages) == 1 else "match"
             notes.append(
-                f"{name_of(row) or 'all'}: the {spoken(averages)} of these pairs {verb} to "
-                f"{claim.shown}."
+                f"{name_of(row) or 'all'}: the {spoken(averages)} of these pairs {verb} the claim "
+                f"of {claim.shown}."
             )
     return notes
 
@@ -437,7 +440,7 @@ def name_of(row: AuditRow, with_tool: bool = False) -> str:
 
 
 def _in_brackets(tool: str) -> str:
-    return f" ({tool})" if tool else ""
+    return f" (tool {tool})" if tool else ""
 
 
 def _is_own(verdict: Judged) -> bool:
@@ -480,7 +483,7 @@ def _head(verdict: Judged) -> str:
 
 
 def _of_overall(row: AuditRow) -> Verdict:
-    whose = f" of {row.tool}" if row.tool else ""
+    whose = f" of tool {row.tool}" if row.tool else ""
     return Verdict(
         f"MAPE {row.figures['mape'].format()}",
         f"over all {row.n:,} pair{'' if row.n == 1 else 's'}{whose}. No claim about all these "

@@ -94,7 +94,7 @@ def _tables(
 
 _SHORT = ("ttft", "tpot", "itl")
 _NOT_RANKED = "Rows of different sources are about different cases: do not rank them."
-_NO_INTERVAL = "A MAPE without an interval: the command of its source says why."
+_NO_INTERVAL = "Where a MAPE has no interval, the command listed for its source says why."
 _OF_RESULTS = (
     "Difference: MAPE of the tool minus that of the other, in percentage points, on the cases that "
     "both predict. Lower in: where its mean error is the lower one. Tools differ if the interval "

@@ -81,8 +81,9 @@ def _table(name: str, cells: Sequence[Cell]) -> Table:
 
 
 _OF_CHANCE = (
-    "Chance: if the stated rule does not give the printed figure, the probability that one of the "
-    "other rules gives a random figure (in brackets: number of rules tried)."
+    "Chance (rules): shown where no stated rule gives the printed figure. It is the probability "
+    "that one of the other rules would give a random figure. In brackets: the number of rules "
+    "tried."
 )
 
 
@@ -138,8 +139,8 @@ def _by_chance(result: Replication) -> list[Note]:
     weak = sum((cell.chance or 0.0) > _WEAK for cell in given)
     text = (
         f"In {counted(len(tried), 'cell')}, the stated rule does not give the figure and other "
-        f"rules were tried. Another rule gives {len(given)} of them; about {expected:.1f} such "
-        "matches would be expected by chance."
+        f"rules were tried. In {len(given)} of these cells, another rule gives the figure; by "
+        f"chance, this would be expected in about {expected:.1f} cells."
     )
     if weak:
         text += (

@@ -55,9 +55,9 @@ def _table(result: SearchResult) -> Table:
     published = ", ".join(f"{t} {f.text}".strip() for t, f in result.figures.items())
     notes = [
         result.conclusion,
-        "By chance: how many equally simple or simpler combinations of subset and rule would "
-        "match random figures, on average. The random figures differ from the values of the whole "
-        "table by about as much as the published ones.",
+        "By chance: how many simpler or equally simple combinations of subset and rule would "
+        "match random figures, on average. The random figures are about as far from the "
+        "values of the whole table as the published figures are.",
         *_left_out(result),
     ]
     return Table(

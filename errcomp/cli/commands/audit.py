@@ -63,15 +63,15 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--tool",
         metavar="NAME",
-        help="audit only this tool; `all` audits every tool in the table (default: the tool that "
-        "the table is about; all if there is none)",
+        help="audit only this tool; `all` audits every tool in the table (default: the main tool "
+        "of the table, if errcomp knows it; otherwise all)",
     )
     parser.add_argument(
         "--keys",
         metavar="KEYS",
-        help="columns that identify a configuration, e.g. model,batch: tools are compared on rows "
-        "that agree in these columns (default: all columns that distinguish rows, except any "
-        "with a single value for each tool, such as a trace or a version)",
+        help="columns that identify a configuration, e.g. model,batch. Tools are compared on rows "
+        "with equal values in these columns (default: all columns that distinguish rows, except "
+        "those that have one value per tool, such as its trace or its version)",
     )
     parser.add_argument(
         "--claim",
@@ -97,9 +97,9 @@ def build(parser: Parser) -> None:
         "--metric",
         type=_metric,
         metavar="NAME",
-        help="metric of --claim: error (default: an error whose metric is not stated), mape, mae, "
-        "correlation, r2, kendall-tau or within-10. correlation is Pearson's; mae is in the "
-        "table's unit",
+        help="metric of --claim: mape, mae (in the table's unit), correlation (Pearson's), r2, "
+        "kendall-tau, within-10, or error (default), if the source does not say which error "
+        "metric it is",
     )
     add_interval_arguments(parser)
     add_check_arguments(parser, fail_on=_VERDICTS, meaning=_FAIL_ON)

@@ -138,9 +138,9 @@ def build(parser: Parser) -> None:
     check = actions.add_parser(
         "check",
         help="name runs whose kernels are implausible, with the evidence",
-        description="List the runs whose measurements look unreliable. This follows from their "
-        "kernels, not from their total time: matrix products or all kernels far "
-        "slower than in other runs, more memory than the device has, missing kernels, "
+        description="List the runs whose measurements look unreliable. The evidence comes from "
+        "the kernels of a run, not from its total time: matrix products or all kernels far "
+        "slower than in other runs, more memory needed than the device has, missing kernels, "
         "or a host that is slower than the kernels.",
     )
     _add_path(check)
@@ -152,10 +152,10 @@ def build(parser: Parser) -> None:
     adapt = actions.add_parser(
         "adapt",
         help="move a fitted model by a few measured runs of a device",
-        description="Adapt a fitted model to devices, using a few measured runs of each. The more "
-        "alike the errors of runs on the same device are (learned from held-out "
-        "devices), the further the predictions move. The bands become as wide as they "
-        "had to be on the held-out devices.",
+        description="Adapt a fitted model to devices, using a few measured runs of each. How far "
+        "the predictions move is learned from held-out devices: the more similar the errors of "
+        "runs on one of these devices, the further. The bands become as wide as was needed to "
+        "cover the other runs of these devices.",
     )
     adapt.add_argument("model", type=Path, metavar="MODEL", help="the model file")
     adapt.add_argument(

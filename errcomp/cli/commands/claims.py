@@ -88,11 +88,11 @@ def build(parser: Parser) -> None:
     check = actions.add_parser(
         "check",
         help="check a file of claims, or those of errcomp, and list what its entries leave open",
-        description="Check a file of claims about a tool: JSON with the keys schema "
-        '("errcomp.claims-of-a-tool/2"), tool and claims; claims is a list of '
-        "figures, each with the keys printed, metric and source. The table lists what "
-        "each entry does not state, such as its protocol. `errcomp audit TABLE "
-        "--claims FILE` compares the entries with pairs.",
+        description="Check a file of claims about a tool. The file is JSON with the keys `schema` "
+        '("errcomp.claims-of-a-tool/2"), `tool` and `claims`, a list of figures, each with the '
+        "keys `printed`, `metric` and `source`. The table lists what each entry does not state, "
+        "such as its protocol. `errcomp audit TABLE --claims FILE` compares the entries with "
+        "pairs.",
     )
     check.add_argument(
         "file", nargs="?", metavar="FILE", help="file of claims (default: those of errcomp itself)"
@@ -200,10 +200,10 @@ def build(parser: Parser) -> None:
         "forensics",
         help="check printed figures that come without data: can they all be true?",
         description="Check figures that a paper prints without its data: can a single set of "
-        "errors have all of them? Each row of FILE is a figure: quantity (mean, "
-        "median, max, share within 10%, p90, bias, …) and value, as printed; n, part "
-        "(a subset or a case) and group (a table) are optional. The answer is "
-        "possible, impossible (with a proof to follow by hand), or possible only "
+        "errors have all of them? Each row of FILE is a figure, with the columns `quantity` "
+        "(mean, median, max, share within 10%, p90, bias, …) and `value`, as printed. The columns "
+        "`n`, `part` (a subset or a case) and `group` (a table) are optional. The answer is "
+        "possible, impossible (with a proof that you can check by hand), or possible only "
         "under a condition, which is stated. The check allows for rounding.",
     )
     forensics.add_argument(

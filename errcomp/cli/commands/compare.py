@@ -41,11 +41,11 @@ EXAMPLES = {
 def build(parser: Parser) -> None:
     """Add ``compare``."""
     parser.description = (
-        "Compare alternatives (--between) that were predicted under equal conditions. Report the "
-        "probability that one is faster, which is best, and which measurement would help most. "
-        "Rows without a measurement are the choices to make; measured rows show how wrong the "
-        "predictor is. --evaluate makes the choices from the predictions and checks them with the "
-        "measurements."
+        "Compare alternatives (--between) that were predicted under equal conditions. Report "
+        "which one is best, the probability that one is faster than another, and which "
+        "measurement would help most. Rows without a measurement are the choices to make; measured "
+        "rows show how wrong the predictor is. --evaluate makes the choices from the predictions "
+        "and checks them with the measurements."
     )
     add_table_arguments(parser)
     parser.add_argument(
@@ -85,7 +85,7 @@ def build(parser: Parser) -> None:
         help="limit of a value that should be high, such as a throughput (instead of --at-most)",
     )
     parser.add_argument(
-        "--higher", action="store_true", help="more is better (with --at-least: always)"
+        "--higher", action="store_true", help="larger values are better (implied by --at-least)"
     )
     parser.add_argument(
         "--evaluate",
@@ -105,7 +105,10 @@ def build(parser: Parser) -> None:
         "the same keys, or a built-in one",
     )
     parser.add_argument(
-        "--tool", metavar="NAME", help="tool of the table (default: the one it is about)"
+        "--tool",
+        metavar="NAME",
+        help="use only this tool; needed if the table has several and errcomp does not know the "
+        "main one",
     )
     parser.add_argument(
         "--level",
@@ -187,15 +190,20 @@ def _every_kind(args: argparse.Namespace, pairs: Pairs | Kernels) -> None:
 
     if not args.evaluate:
         raise InputError(
-            f"--between needs a key with values to choose between. Keys of {args.table}: "
-            f"{', '.join(pairs.keys)}"
+            "add --between KEY, the key whose values are the alternatives. Keys of "
+            f"{args.table}: {', '.join(pairs.keys)}"
         )
     for name in ("within", "errors", "per", "cluster", "price", "at_most", "at_least", "higher"):
         if getattr(args, name):
             flag = name.replace("_", "-")
-            raise InputError(f"--{flag} applies to one kind of choice: name it with --between KEY")
+            raise InputError(
+                f"--{flag} needs --between KEY: without it, every kind of choice is evaluated"
+            )
     if is_check(args):
-        raise InputError("a check applies to one kind of choice: name it with --between KEY")
+        raise InputError(
+            "--fail-on, --junit and --markdown need --between KEY: without it, every kind of "
+            "choice is evaluated"
+        )
     with progress("comparing", quiet=args.json):
         found = compare_kinds(pairs, tool=args.tool, level=args.level, seed=args.seed)
     emit(args, found, found.view(), inputs=[args.table])

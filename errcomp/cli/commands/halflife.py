@@ -131,13 +131,13 @@ def build(parser: Parser) -> None:
         "--recalibrate",
         action="store_true",
         help="also fit correction factors to the validations since the last step, and compare "
-        "the errors without and with them",
+        "the errors with and without them",
     )
     add_reading(gate)
     add_check_arguments(
         gate,
         fail_on=("repeat",),
-        meaning="exit 1 also where a repeat is needed; a regression always fails",
+        meaning="repeat: exit with 1 also if a repeat is needed. A regression always exits with 1",
     )
     add_output_arguments(gate)
     gate.set_defaults(run=_check)
@@ -206,10 +206,10 @@ def _add_blame(actions: argparse._SubParsersAction[Any]) -> None:
         help="which operators made a network slower or faster, and since which version",
         description="Say why measured times of whole runs or networks changed: which of their "
         "parts (kernels, operators) changed, since which version, and how much of the "
-        "change each part explains. The history needs rows for both, and a column "
-        "level that says which is which. Parts are matched to wholes by equal values "
-        "in shared columns, e.g. model, or where the name of the part begins with "
-        "that of the whole.",
+        "change each part explains. The history needs rows for wholes and for parts, and "
+        "a column `level` that says which of the two a row is. A part belongs to the "
+        "whole with the same values in shared columns, e.g. model; among several such "
+        "wholes, to the one whose name begins the name of the part.",
     )
     parser.add_argument("history", metavar="HISTORY", help=HISTORY)
     parser.add_argument(

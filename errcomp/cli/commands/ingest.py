@@ -214,7 +214,8 @@ def _write_graph(target: str | None, output: Output) -> None:
         raise InputError(f"{path}: a graph is written as JSON. Name a file that ends in .json.")
     if output.graph is None:
         raise InputError(
-            f"{output.name} has no graph: only traces of a single run record dependencies."
+            f"{output.name} has no graph: dependencies are known only from the trace of a single "
+            "run."
         )
     with replacing(path) as temporary:
         temporary.write_text(json.dumps(output.graph()) + "\n", encoding="utf-8")

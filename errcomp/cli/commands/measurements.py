@@ -59,8 +59,8 @@ def build(parser: Parser) -> None:
         "check",
         help="copies, hidden keys, impossible values, noise floor and drift",
         description="Check whether measurements are good enough to evaluate a predictor. The "
-        "floor of the MAPE is the error that a perfect predictor would show against "
-        "them.",
+        "result includes the floor of the MAPE: the error that even a perfect predictor would "
+        "show, because the measurements are noisy.",
     )
     check.add_argument(
         "table",
@@ -72,8 +72,8 @@ def build(parser: Parser) -> None:
         "--measured",
         metavar="COLUMNS",
         help="column of measured values; if several are given, e.g. ttft,tpot, the first is "
-        "checked, and rows count as copies only if all agree (default: measured, or a column "
-        "recognised by its name)",
+        "checked, and rows count as copies only if they agree in all of these columns (default: "
+        "measured, or a column recognised by its name)",
     )
     check.add_argument(
         "--keys",
@@ -93,8 +93,8 @@ def build(parser: Parser) -> None:
         action="append",
         default=[],
         metavar="FINDINGS",
-        help="exit with 1 if the check finds one of these: copies, impossible (values), hidden "
-        "(equal keys with different values), drift",
+        help="exit with 1 if the check finds one of these: copies; impossible (impossible "
+        "values); hidden (rows with equal keys and different values); drift",
     )
     add_output_arguments(check)
     check.set_defaults(run=run)
@@ -108,11 +108,16 @@ def _build_budget(actions: Any) -> None:
         help="which part of a MAPE comes from measurements, kernels, composition, load or the tool",
         description="Split the MAPE of a tool into parts: noise of the measurements, rows with "
         "equal keys and different values, copies, the load of the system, errors of "
-        "kernels, adding kernels up to a run, one factor common to all predictions, "
-        "and the rest.",
+        "kernels, the difference between the sum of kernels and the time of the run, "
+        "one factor common to all predictions, and the rest.",
     )
     add_table_arguments(parser)
-    parser.add_argument("--tool", metavar="NAME", help="tool, where the table has several")
+    parser.add_argument(
+        "--tool",
+        metavar="NAME",
+        help="tool to analyse; needed if the table has several and errcomp does not know the main "
+        "one",
+    )
     parser.add_argument(
         "--kernels",
         metavar="PREDICTED,MEASURED",
@@ -167,7 +172,8 @@ def _kernels(args: argparse.Namespace) -> Kernels:
     given = [name for name, usual in unused.items() if getattr(args, name) not in (usual, "keep")]
     if given:
         raise InputError(
-            f"leave out --{', --'.join(given)}: --per-run expects rows of kernels, not of pairs"
+            f"leave out --{', --'.join(given)}: --per-run reads a table of kernels, and only "
+            "tables of pairs have these options"
         )
     return load_kernels(args, args.table)
 
@@ -177,9 +183,10 @@ def _build_leakage(actions: Any) -> None:
         "leakage",
         help="whether a predictor was trained on what it is evaluated on, and what that hides",
         description="Find the evaluated pairs whose measurement or configuration is also in the "
-        "training table of the predictor, or close to one there. Report the error by "
-        "distance from the training table, and the error of a simple predictor for "
-        "values of a key (e.g. a device) that it was not trained on.",
+        "training table of the predictor, or whose configuration is close to one in that table. "
+        "Report the error by distance from the training table. For comparison, report the error "
+        "of a simple predictor when random rows, or all rows with one value of a key (e.g. one "
+        "device), are held out from its fit to the evaluated table.",
     )
     add_table_arguments(parser)
     parser.add_argument(
@@ -188,7 +195,12 @@ def _build_leakage(actions: Any) -> None:
         required=True,
         help="table that the predictor was trained on, with the same column names",
     )
-    parser.add_argument("--tool", metavar="NAME", help="tool, where the table has several")
+    parser.add_argument(
+        "--tool",
+        metavar="NAME",
+        help="tool to analyse; needed if the table has several and errcomp does not know the main "
+        "one",
+    )
     parser.add_argument(
         "--keys",
         metavar="COLUMNS",

@@ -49,8 +49,8 @@ def build(parser: Parser) -> None:
     parser.add_argument(
         "--tool",
         metavar="NAME",
-        help="use only this tool; `all` uses every tool in the table (default: the tool that the "
-        "table is about; all if there is none)",
+        help="use only this tool; `all` uses every tool in the table (default: the main tool of "
+        "the table, if errcomp knows it; otherwise all)",
     )
     parser.add_argument(
         "--figures",

@@ -116,7 +116,7 @@ def _add_claim(claim: argparse.ArgumentParser) -> None:
         type=fraction,
         default=0.8,
         metavar="SHARE",
-        help="probability of success (default: 80%%)",
+        help="probability that the whole interval lies below the figure (default: 80%%)",
     )
     claim.add_argument(
         "--expected",

@@ -56,10 +56,11 @@ _FAIL_ON = (
 )
 _CORRELATION_HELP = (
     "assumptions about the correlation of kernel errors, separated by commas, with the main one "
-    "first. Names: estimated (from measured kernels), independent, repeats (executions of one "
-    "kernel have the same error), classes, devices (errors within one are correlated), "
-    "comonotonic (all errors move together), matrix (of --matrix), unknown (bounds for any). "
-    "classes=0.3 sets the correlation within a kernel class"
+    "first. Names: estimated (from measured kernels), independent, repeats (all executions of a "
+    "kernel have the same error), classes or devices (kernels of one class, or on one device, "
+    "share their error), comonotonic (all errors move together), matrix (read from --matrix), "
+    "unknown (bounds that hold for any correlation). classes=0.3 sets the correlation within a "
+    "kernel class to 0.3 instead of 1"
 )
 
 
@@ -182,7 +183,9 @@ def run(args: argparse.Namespace) -> None:
             raise InputError(f"--{name.replace('_', '-')} needs propagate validate")
     for name in ("draws", "precision", "jobs"):
         if getattr(args, name) is not None and args.graph is None:
-            raise InputError(f"--{name} needs --graph: sums are computed exactly, without draws")
+            raise InputError(
+                f"--{name} needs --graph: without a graph, sums are computed exactly, without draws"
+            )
     from errcomp.propagation import fit_errors, propagate
 
     figures = parse_figures(args.figure, ("bands", "budget"))

@@ -36,8 +36,8 @@ def comparison_view(found: Comparison) -> Report:
     called = int(found.called.sum())
     tone: Tone = "good" if called == len(found) else "doubt"
     text = (
-        f"of {count(len(found), 'comparison')}: one alternative is better with a probability of at "
-        f"least {100 * found.level:g} %."
+        f"of {count(len(found), 'comparison')}. A comparison is called if one alternative is "
+        f"better with a probability of at least {100 * found.level:g} %."
     )
     draw = partial(probabilities, found)
     return Report(
@@ -58,8 +58,8 @@ def _basis(found: Comparison) -> str:
     rows = count(found.taught, "measured pair")
     if not found.left_out:
         return f"error model of {rows}"
-    left = "both alternatives" if found.left_out == "alternatives" else "the condition"
-    return f"error model of {rows}, without those of {left} compared"
+    own = "two alternatives" if found.left_out == "alternatives" else "condition"
+    return f"error model of {rows}; for each comparison, without the pairs of its {own}"
 
 
 def _answers(found: Comparison) -> list[Verdict]:
@@ -74,15 +74,18 @@ def _answers(found: Comparison) -> list[Verdict]:
         likely = (
             f"The most likely to meet it is {best.name} ({chance})."
             if best.p_within >= 0.005
-            else f"Each of them meets it with a probability of {chance}."
+            else f"For each of them, the probability is {chance}."
         )
-        text = f"meets the limit of {limit} with a probability of {100 * found.level:g} %. {likely}"
+        text = f"is at least {100 * found.level:g} % sure to meet the limit ({limit}). {likely}"
         return [Verdict("No alternative", text, "bad")]
-    among = f" (of those that meet the limit of {limit} with at least {100 * found.level:g} %)"
+    among = (
+        f"the alternatives at least {100 * found.level:g} % sure to meet the limit ({limit})"
+        if limit
+        else f"{choice.n}"
+    )
     text = (
-        f"is the best{'' if limit else f' of {choice.n}'} with a probability of "
-        f"{100 * choice.p_best:.0f} %{among if limit else ''}; expected regret "
-        f"{format_fraction(choice.expected_regret)}."
+        f"is the best of {among} with a probability of {100 * choice.p_best:.0f} %; expected "
+        f"regret {format_fraction(choice.expected_regret)}."
     )
     sure: Tone = "good" if choice.p_best >= found.level else "doubt"
     return [Verdict(choice.chosen, text, sure)]
@@ -122,14 +125,17 @@ def _alternatives(found: Comparison, what: str) -> Table:
         *([Column("P on front", lambda row: row.p_front, forms.probability)] * priced),
         Column("", lambda row: row.word),
     ]
-    notes = [*_more(len(each), "alternative")]
+    notes = [*_more(len(each), "alternative", lead="")]
     if known:
         share = f"{100 * found.level:g}"
         notes.append(f"Likely: band that holds the true value with a probability of {share} %.")
     else:
-        notes.append("Too few conditions were measured to know more than differences.")
+        notes.append(
+            "Too few conditions were measured to estimate values: only differences between "
+            "alternatives are known."
+        )
     if priced:
-        notes.append("Cost: relative to that of the chosen alternative.")
+        notes.append("Cost: change from the cost of the chosen alternative.")
         notes.append(
             "P on front: probability that no other alternative is as "
             f"{'good' if found.higher else 'fast'} at the same or a lower cost."
@@ -156,8 +162,9 @@ def _choices(found: Comparison, what: str) -> Table:
     ]
     notes = [
         f"Expected regret: what the choice is expected to lose, as a share of {_measure(found)}.",
-        "Measure next: the measurement that lowers the expected regret most (–: none would "
-        "change the choice).",
+        "Measure next: the alternative whose measurement lowers the expected regret most (–: no "
+        "measurement would change the choice with a probability of at least 1 %). Saves: what this "
+        "measurement is expected to save.",
         *_more(len(found.choices), "choice"),
     ]
     return Table(f"Best {what}", columns, rows, notes)
@@ -191,13 +198,13 @@ def _rows(found: Comparison, title: str) -> Table:
     notes = [
         f"Ratio: {_ratio(found)}. P {found.word}: probability that the first is {found.word}, from "
         f"the {_basis(found)}.",
-        *_more(len(found), "comparison"),
+        *_more(len(found), "comparison", of="" if found.every else " with a chosen alternative"),
         *per_item(found),
     ]
-    if not found.every:
-        notes.append("Only comparisons with the chosen alternatives are listed: there are too many")
     if found.repeated:
-        notes.append(f"{count(found.repeated, 'row')} repeat another; averaged")
+        notes.append(
+            f"{count(found.repeated, 'row')} repeat another row; their values are averaged"
+        )
     notes += [f"{count(d.n, 'row')} not used: {d.reason}" for d in found.dropped]
     return Table(title, columns, rows, notes)
 
@@ -210,16 +217,19 @@ def _measure(found: Comparison) -> str:
 
 def _ratio(found: Comparison) -> str:
     if found.price:
-        return "cost of the second over that of the first"
+        return "cost of the second / cost of the first"
     if found.higher:
-        return "value of the first over that of the second"
-    return "time of the second over that of the first"
+        return "value of the first / value of the second"
+    return "time of the second / time of the first"
 
 
-def _more(n: int, noun: str) -> list[str]:
-    return (
-        [f"The least sure first; --json lists {count(n - _MOST, noun)} more."] if n > _MOST else []
-    )
+def _more(
+    n: int, noun: str, *, lead: str = "The least sure are listed first; ", of: str = ""
+) -> list[str]:
+    """Say where the rows are that a table leaves out; ``of``: the only ones that were kept."""
+    every = "" if of else "all "
+    others = "; there are too many to list the others" if of else ""
+    return [f"{lead}--json lists {every}{count(n, noun)}{of}{others}."] if n > _MOST else []
 
 
 def probabilities(found: Comparison, ax: Axes | None = None) -> Axes:

@@ -105,11 +105,9 @@ def per_item(found: Decisions | Comparison) -> list[str]:
         notes.append("Whole batches are compared. For the time of one item: --per batch.")
     if found.price:
         what = "divided by the value" if found.higher else "times the time"
-        notes.append(
-            f"Costs are compared ({found.price} {what}): where a text says faster, read cheaper."
-        )
+        notes.append(f"Costs are compared ({found.price} {what}): read 'faster' as 'cheaper'.")
     elif found.higher:
-        notes.append("More is better: where a text says faster, read higher.")
+        notes.append("Higher values are better: read 'faster' as 'higher'.")
     return notes
 
 
@@ -136,7 +134,7 @@ def _verdicts(found: Decisions, what: str) -> list[Verdict]:
             f"Regret {format_fraction(found.regret.value)}",
             f"on average over {count(found.choices, 'choice')}; the worst choice lost "
             f"{format_fraction(found.regret_max)}. The best alternative was taken in "
-            f"{100 * found.best.value:.0f} %.",
+            f"{100 * found.best.value:.0f} % of the choices.",
             "good" if found.regret.value <= 0.02 else "doubt",
         ),
     ]
@@ -165,7 +163,7 @@ def _ends(low: float | None, high: float | None) -> str:
 
 def _needed(found: Decisions) -> str:
     if math.isinf(found.needed):
-        return "No predicted difference is right 9 times in 10."
+        return "No predicted difference is large enough for its order to be right 9 times in 10."
     high = "∞" if math.isinf(found.needed_high) else f"{100 * found.needed_high:.0f}"
     return (
         f"A predicted difference must be at least {100 * found.needed:.0f} % "
@@ -176,13 +174,10 @@ def _needed(found: Decisions) -> str:
 def _source(found: Decisions) -> str:
     if not found.left_out:
         return "not computed: too few alternatives and conditions to leave some out"
-    own = (
-        "two alternatives"
-        if found.left_out == "alternatives"
-        else f"own {found.cluster or 'condition'}"
-    )
+    own = "two alternatives" if found.left_out == "alternatives" else found.cluster or "condition"
     return (
-        "learned from the errors of measured pairs, for each comparison without those of its " + own
+        "learned from the errors of measured pairs; for each comparison, the pairs of its "
+        f"{own} are left out"
     )
 
 
@@ -203,10 +198,10 @@ def _summary(found: Decisions, title: str) -> Table:
         _needed(found),
         f"{count(found.n, 'comparison')} of two alternatives and {count(found.choices, 'choice')} "
         f"of {named(found.between)}, each at equal {listed(found.within)}.",
-        f"Called: comparisons that are at least {100 * found.level:g} % sure. 95 % sure: "
+        f"Called: comparisons that are at least {100 * found.level:g} % sure. At least 95 % sure: "
         f"{count(found.sure, 'comparison')}. Probabilities are {_source(found)}.",
-        f"Regret: measured {'cost' if found.price else 'time'} of the chosen alternative over "
-        "that of the best, minus 1.",
+        f"Regret: measured {'cost' if found.price else 'time'} of the chosen alternative / "
+        f"measured {'cost' if found.price else 'time'} of the best, minus 1.",
         *per_item(found),
     ]
     if found.ties:
@@ -247,11 +242,11 @@ def _calibration(found: Decisions) -> Table:
         Column("n", lambda row: row.n, forms.count),
     ]
     notes = [
-        "Results by assumption about the errors: "
-        + "; ".join(
-            f"{row.errors}: {100 * row.called:.0f} % called, "
+        "Results by assumption about the errors. "
+        + " ".join(
+            f"{row.errors.capitalize()}: {100 * row.called:.0f} % of comparisons called, "
             f"{_wrong(row.wrong_when_sure)}, stated and found probability {100 * row.gap:.1f} "
-            "points apart"
+            "points apart."
             for row in found.assumptions
         )
     ] if found.assumptions else []  # fmt: skip
@@ -277,7 +272,10 @@ def _top(found: Decisions, what: str) -> Table:
         Column("Largest", lambda row: row.regret_max, forms.percent),
         Column("Choices", lambda row: row.choices, forms.count),
     ]
-    note = f"The k predicted fastest are measured, and the best of them is taken ({what})."
+    note = (
+        f"In each choice of {what}, the k alternatives predicted to be fastest are measured, and "
+        "the best of them is taken."
+    )
     return Table("Measuring the k predicted fastest", columns, found.top, [note])
 
 

@@ -31,8 +31,9 @@ def kinds_view(found: DecisionKinds) -> Report:
     per = [row.per for row in found.rows if row.per]
     notes = [
         "Right: share of comparisons of two alternatives in which the one predicted to be faster "
-        "was faster. 9 in 10 from: smallest predicted difference that is right 9 times in 10.",
-        "Regret: measured time of the chosen alternative over that of the best, minus 1.",
+        "was faster. 9 in 10 from: smallest predicted difference whose order is right 9 times in "
+        "10.",
+        "Regret: measured time of the chosen alternative / measured time of the best, minus 1.",
         *[f"{name}: times are divided by it." for name in per],
         f"Details of one kind: errcomp compare … --evaluate --between {found.rows[0].between}",
     ]

@@ -302,9 +302,9 @@ def trajectory_half_life(
     refused = ""
     if not use.any():
         refused = (
-            "the spread between series is unknown: no release after calibration has at least "
-            f"{_FEWEST_CLUSTERS} effective clusters of series (the most is "
-            f"{effective(n)[lags.lag > 0].max(initial=0.0):.1f})."
+            f"no release after calibration has at least {_FEWEST_CLUSTERS} effective clusters of "
+            f"series (the most is {effective(n)[lags.lag > 0].max(initial=0.0):.1f}), so the "
+            "spread between series is unknown."
         )
     elif enough[0] and low_rms[0] >= threshold:
         refused = (

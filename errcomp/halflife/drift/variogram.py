@@ -345,7 +345,7 @@ def _without_drift(
         None,
         f"drift is not above the noise, but {fit.steps.releases} releases are too few to rule out "
         f"rare large steps (up to {-np.log(tail):.1f} steps in that time, each of "
-        f"{_LARGEST_STEP:.0f} times the error at calibration): the half-life may be below one "
+        f"{_LARGEST_STEP:.0f} times the error at calibration), so the half-life may be below one "
         "release.",
     )
 

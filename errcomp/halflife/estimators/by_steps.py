@@ -137,8 +137,8 @@ def steps_half_life(
         refused = "no series was within its threshold at its first version."
     if not refused and (n < _FEWEST_STEPS or releases < _FEWEST_RELEASES):
         refused = (
-            f"too few steps that begin within the limit: {n} of {_FEWEST_STEPS} needed, at "
-            f"{releases} of {_FEWEST_RELEASES} releases needed."
+            f"too few steps begin within the limit: {_FEWEST_STEPS} at {_FEWEST_RELEASES} releases "
+            f"are needed, the history has {n} at {releases}."
         )
     clusters = len(np.unique(rates.cluster))
     if not refused and clusters < _FEWEST_CLUSTERS:

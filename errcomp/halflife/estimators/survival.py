@@ -207,9 +207,9 @@ def _turnbull(expiry: Expiry, level: float) -> HalfLife:
     refused = ""
     if median.low <= whole and np.isinf(median.high):
         refused = (
-            f"no bound on the median at a confidence of {format_number(level)}: {face.n} series "
-            f"in {face.n_clusters} clusters, of which {face.n_events} expired, are too few or too "
-            "noisy."
+            f"{face.n} series in {face.n_clusters} cluster{'s' * (face.n_clusters != 1)}, of which "
+            f"{face.n_events} expired, are too few or too noisy for a {format_number(100 * level)} "
+            "% bound on the median."
         )
     details = {
         "times": [None if np.isinf(t) else float(t) for t in face.right],

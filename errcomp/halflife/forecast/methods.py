@@ -136,8 +136,8 @@ def by_drift(asked: Question, fit: Fit) -> Forecast | str:
         high=np.where(beyond, np.nanmin(high) if not beyond.all() else 1.0, high),
         level=asked.level,
         assumptions=(
-            "Assumed: drift is normally distributed, as the sum of many small changes is, and not "
-            "that of a few steps.",
+            "Assumed: drift is the sum of many small changes, not of a few steps, so it is "
+            "normally distributed.",
             "Drift continues: early and late releases change errors by equal amounts.",
             "A model whose error exceeded the promise but fell below it again counts as within the "
             "promise.",

@@ -161,7 +161,7 @@ def find_steps(
     >>> find_steps([0.00, 0.01, -0.01, 0.00, 0.01, 0.02, -0.01, 0.01]).steps
     ()
     >>> print(find_steps([0.1, 0.2]).refused)
-    2 values: a search for steps needs at least 4 (2 before and 2 after a step)
+    at least 4 values are needed (2 before and 2 after a step), the series has 2
     """
     x, spread = _checked(values, sd, df)
     names = [str(i) for i in range(len(x))] if labels is None else [str(label) for label in labels]

@@ -273,9 +273,15 @@ def blame(
     for key in keys:
         table.per_series(key)
     if version is not None and version not in table.versions[1:]:
+        first = version in table.versions
+        why = (
+            "is the first, with no earlier one to compare with"
+            if first
+            else "is not in the history"
+        )
         raise InputError(
-            f"version {version!r} is unknown, or the first, before which there is nothing to "
-            f"compare with. Versions: {describe_names(table.versions, wanted=version)}."
+            f"version {version!r} {why}. Versions: "
+            f"{describe_names(table.versions, wanted=version)}."
         )
     if len(np.unique(table.version)) == 1:
         raise InputError(
@@ -288,8 +294,9 @@ def blame(
     runs = [run for one, labels in named if (run := run_of(one, times, labels))]
     if not runs:
         raise InputError(
-            f"no {levels[0]} was timed under two versions both as a whole and by its parts "
-            f"({levels[1]}). Add validations of both under another version."
+            f"no {levels[0]} has two versions under which both it and its parts (level "
+            f"{levels[1]!r}) were timed. Add validations of the {levels[0]} and its parts under "
+            "another version."
         )
     searched = steps_of_runs(runs, table.versions, alpha)
     at = None if version is None else table.versions.index(version)

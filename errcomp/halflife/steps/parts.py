@@ -62,9 +62,9 @@ def levels_in(history: History, whole: str | None, part: str | None) -> tuple[st
     prefix = f"{history.source}: " if history.source else ""
     if "level" not in history.keys:
         raise InputError(
-            f"{prefix}no column level, which says whether a row is of a whole (run, network) or "
-            "of a part of it (kernel, operator). Add it, or say which column it is: --column "
-            "level=COLUMN."
+            f"{prefix}no column 'level'. It must say whether a row is of a whole (run, network) or "
+            "of one of its parts (kernel, operator). Add this column, or name the column that says "
+            "so: --column level=COLUMN."
         )
     known = [str(name) for name in dict.fromkeys(history.per_series("level").tolist())]
     found = []
@@ -72,13 +72,15 @@ def levels_in(history: History, whole: str | None, part: str | None) -> tuple[st
         name = next((one for one in usual if one in known), None) if given is None else given
         if name not in known:
             raise InputError(
-                f"{prefix}no level {given or ' or '.join(usual[:3])!r} in the history. Levels: "
+                f"{prefix}no level {' or '.join(map(repr, [given] if given else usual[:3]))} in "
+                "the history. Levels: "
                 f"{describe_names(known)}. Give --{option} LEVEL ({option}=)."
             )
         found.append(name)
     if found[0] == found[1]:
         raise InputError(
-            f"{prefix}whole and part are both {found[0]!r}. Give two different levels."
+            f"{prefix}the level of wholes and the level of parts are both {found[0]!r}. Give two "
+            "different levels: --whole LEVEL --part LEVEL (whole=, part=)."
         )
     return found[0], found[1]
 
@@ -128,9 +130,9 @@ def wholes_of(
         prefix = f"{history.source}: " if history.source else ""
         raise InputError(
             f"{prefix}none of the {len(parts)} series of level {part!r} belongs to one of the "
-            f"{len(wholes)} of level {whole!r}. Give both the same values in some columns (e.g. "
-            "model, input), or begin the name of each part, in column series, with the name of "
-            "its whole."
+            f"{len(wholes)} of level {whole!r}. Give each part the same values as its whole in "
+            "some columns (e.g. model, input), or, in the column 'series', begin the name of each "
+            "part with the name of its whole."
         )
     return found, without
 
@@ -210,7 +212,8 @@ def times_of(history: History, parts: str) -> Times:
     prefix = f"{history.source}: " if history.source else ""
     if history.unit and (kind_of(history.unit) or "time") not in ("time", "energy"):
         raise InputError(
-            f"{prefix}parts in {history.unit} do not add up to a whole. Give times or energies."
+            f"{prefix}the history is in {history.unit}, and such values of parts do not add up to "
+            "the value of their whole. Give times or energies."
         )
     m = len(history.versions)
     cells, codes = np.unique(history.series * m + history.version, return_inverse=True)
@@ -234,8 +237,9 @@ def _count(history: History, parts: str) -> Floats:
         name, value = history.series_names[i], values[i]
         if not _given(value):
             raise InputError(
-                f"count of {name!r} is missing, or changes between versions. Give the total time "
-                "of each part in each version, and leave out column count."
+                f"the column 'count' has no value for {name!r}, or not the same value in all "
+                "versions. Leave out this column, and give the total time of each part in each "
+                "version."
             )
         try:
             counts[i] = float(value)

@@ -42,7 +42,7 @@ def why_no_rates(
         if not smallest:
             return f"noise hides steps as large as the {name}."
         least = format_fraction(float(np.expm1(min(smallest))))
-        return f"noise hides steps as large as the {name}: the smallest detectable step is {least}."
+        return f"noise hides steps as large as the {name} (the smallest detectable is {least})."
     if fit.law is not None and not has_rare_steps(fit):
         return (
             "drift consists of many small changes, not a few steps, so the detected steps are not "

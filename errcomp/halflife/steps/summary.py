@@ -143,8 +143,8 @@ _RATIO_ALPHA = 0.01
 def too_short(n: int, alpha: float, min_segment: int) -> Steps:
     """Refuse a series of fewer than two segments."""
     refused = (
-        f"{n} value{'' if n == 1 else 's'}: a search for steps needs at least {2 * min_segment} "
-        f"({min_segment} before and {min_segment} after a step)"
+        f"at least {2 * min_segment} values are needed ({min_segment} before and {min_segment} "
+        f"after a step), the series has {n}"
     )
     return Steps(
         n=n,
@@ -252,9 +252,9 @@ def _if_independent(p: float, alone: float, alpha: float) -> tuple[str, ...]:
     if alone > alpha or p <= alpha:
         return ()
     return (
-        f"A possible step is not reported: it is significant (p ≤ {alpha:g}) if neighbouring "
-        f"values are independent (p = {alone:.2g}), but not if they are correlated (p = {p:.2g}), "
-        "because a slow swing looks the same. More versions, or more series, would decide.",
+        f"A possible step is not reported. It is significant (p = {alone:.2g} ≤ {alpha:g}) if "
+        f"neighbouring values are independent, but not if they are correlated (p = {p:.2g}): a "
+        "slow swing looks like a step. More versions or more series are needed to decide.",
     )
 
 

@@ -572,10 +572,10 @@ def _unknown(
         value = next((n for n in VALUES if stored[n][0] != row[n]), VALUES[0])
         raise InputError(
             f"{given.prefix}conflicting values: the store has other values for "
-            f"{given.name(other)} ({value} in the store: {stored[value][0]}, in "
-            f"{given.name([at])}: {row[value]}). Give repetitions another date, or a "
-            "number in a column 'repeat'. To correct a value, export the "
-            "history, change it and add it under another name."
+            f"{given.name(other)}: {value} is {stored[value][0]} in the store, but {row[value]} in "
+            f"{given.name([at])}. If these validations are repetitions, give them another date, or "
+            "a number in a column 'repeat'. To correct a value, export the history, correct the "
+            "exported table, and add it under another name."
         )
     known = codes.is_not_null()
     if known.any() and not skip_known:
@@ -645,7 +645,8 @@ def _write_versions(
         raise InputError(
             f"{given.prefix}conflicting release dates of version {first['version']!r}: "
             f"{first['released_there']} in the store, {first['released']} in {given.name(which)}. "
-            "Fix the release date; the time of a validation belongs in the column date."
+            "Fix the release date. If this is the time of a validation, put it in the column "
+            "'date'."
         )
     table = database.version
     late = both["id"].is_not_null() & both["released_there"].is_null()

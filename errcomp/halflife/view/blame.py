@@ -79,6 +79,7 @@ def sentence(event: Event) -> tuple[str, str]:
     Time outside the parts: 0.0 points. The parts make up 70 % of the time of net.
     """
     percent = format_change(abs(event.change)).lstrip("+")
+    clear = [part for part in event.parts if part.p <= _CLEAR or math.isnan(part.p)][:_PARTS]
     if event.p <= _CLEAR or (math.isnan(event.p) and event.change):
         way = "less time" if event.change < 0 else "longer"
         head = f"{event.whole} has taken {percent} {way} since {event.version}:"
@@ -87,9 +88,9 @@ def sentence(event: Event) -> tuple[str, str]:
         change = "by less than 0.1 %" if small else format_change(event.change)
         head = (
             f"The time of {event.whole} has not changed significantly since {event.version} "
-            f"({change}):"
+            f"({change})"
         )
-    clear = [part for part in event.parts if part.p <= _CLEAR or math.isnan(part.p)][:_PARTS]
+        head += ", but these parts have:" if clear else ":"
     said = [_told(part) for part in clear]
     others = [part for part in event.parts if part not in clear]
     unclear = not any(part.p <= _CLEAR for part in others)
@@ -151,9 +152,9 @@ def _parts(found: Blame, events: Sequence[Event]) -> Table:
     notes: list[Note | str] = [
         # A page has them above.
         *(item(text, "text") for text in told or [f"{_NOTHING.head} {_NOTHING.text}"]),
-        f"Points: change of the part in per cent of the time of its {found.whole} before, with a "
-        "95 % interval. Before: mean time since the previous change. After: mean time until the "
-        "next one.",
+        f"Points: change of the part's time in per cent of the time of its {found.whole} before "
+        "the change, with a 95 % interval. rest: time outside the parts. Before: mean time since "
+        "the previous change. After: mean time until the next one.",
     ]
     if any(event.rest.before < 0 or event.rest.after < 0 for event in events):
         notes.append(
@@ -225,10 +226,10 @@ def _versions(found: Blame) -> Table:
     shown = sorted(rows, key=lambda row: -len(row.clear))[:_ROWS]
     shown.sort(key=lambda row: found.versions.index(row.version))
     notes: list[Note | str] = [
-        f"With an event: number of series of level {found.whole} with a step at this version, in "
-        "the series or in one of its parts. Largest part: of the parts listed before and after, "
-        "the one that contributes most to the change, its mean change in points, and the number "
-        "of series in which it clearly changed.",
+        f"With an event: number of series of level {found.whole} in which the series itself or one "
+        "of its parts has a step at this version. Largest part: the part that contributes most "
+        "over all these series (only parts listed both before and after count), its mean change "
+        "in points, and the number of series in which it clearly changed.",
     ]
     if len(rows) > len(shown):
         notes.append(f"{len(shown)} of {len(rows)} versions are shown; --json lists all.")

@@ -216,7 +216,8 @@ def delays(done: DryRun, ax: Axes | None = None) -> Axes:
 
     if not done.steps:
         raise InputError(
-            "the history has no step, so there is no delay until one is found, and nothing to draw."
+            "nothing to draw: the figure shows how late steps are found, and the history has no "
+            "step."
         )
     taken = np.array([step.delay for step in done.steps])
     at = np.arange(1.0, max(int(taken.max()), _SOON) + 1)

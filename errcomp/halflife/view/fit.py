@@ -387,19 +387,19 @@ def _notes(half_lives: HalfLives) -> list[Note | str]:
             "Noise of one validation (scatter of repeated measurements of one version): "
             f"{format_fraction(noise.sd)} (median series)."
         )
-    refusals: dict[str, list[str]] = {}
+    refusals: dict[tuple[str, str], list[str]] = {}
     for group in half_lives.groups:
         for text in group.notes:
-            refusals.setdefault(text, []).append(label_of(group))
+            refusals.setdefault(("", text), []).append(label_of(group))
         for fit in group.estimates:
             if fit.refused and fit.method in (*_MANY, *_ONE) and fit.unit == half_lives.clocks[0]:
-                refusals.setdefault(f"{_HEADERS[fit.method].lower()}: {fit.refused}", []).append(
-                    label_of(group)
-                )
+                of = (f"no estimate of '{_HEADERS[fit.method]}'", fit.refused)
+                refusals.setdefault(of, []).append(label_of(group))
     several = len(half_lives.groups) > 1
-    for text, groups in refusals.items():
+    for (what, text), groups in refusals.items():
         shown = ", ".join(groups[:3]) + (f" and {len(groups) - 3} more" if len(groups) > 3 else "")
-        notes.append(item(f"{shown}: {text}" if several else text))
+        of_whom = " for ".join(filter(None, (what, shown if several else "")))
+        notes.append(item(f"{of_whom}: {text}" if of_whom else text))
     notes += map(item, half_lives.notes)
     notes += [item(f"{count(d.n, 'validation')} left out: {d.reason}") for d in half_lives.dropped]
     return notes
@@ -442,9 +442,9 @@ def steps_table(half_lives: HalfLives) -> Table:
     notes: list[Note | str] = [
         "A step is a lasting change of the error from one version to the next. The search raises "
         f"false alarms in {100 * half_lives.alpha:g} % of series without a step. Predicted / "
-        "measured: change of this ratio, median over the series with a step; above 0, measured "
-        "values fell (for times: faster) or predictions rose. Sorted by |log change| times the "
-        "square root of the number of series.",
+        "measured: median change of this ratio over the series with a step. If it is above 0, "
+        "measured values fell (times became shorter) or predictions rose. Sorted by |log change| "
+        "times the square root of the number of series.",
         Note("--json names the series of the largest steps.", on="text"),
     ]
     searched = [steps for group in half_lives.groups for steps in group.series_steps]

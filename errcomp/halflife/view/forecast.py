@@ -294,12 +294,14 @@ def _method_notes(forecast: HalfLifeForecast) -> list[str]:
         answered = sum(answer.forecast is not None for _, answer in answers)
         common = " ".join(text for text, labels in assumed.items() if len(labels) == answered)
         lines += [f"{method}: {common}"] if common else []
-        for texts, whole in ((assumed, answered), (refused, len(answers))):
-            for text, labels in texts.items():
-                if len(labels) < whole:
-                    lines.append(f"{method} for {_listed(labels)}: {text}")
-                elif texts is refused:
-                    lines.append(f"{method}: {text}")
+        lines += [
+            f"{method} for {_listed(labels)}: {text}"
+            for text, labels in assumed.items()
+            if len(labels) < answered
+        ]
+        for text, labels in refused.items():
+            whose = f" for {_listed(labels)}" if len(labels) < len(answers) else ""
+            lines.append(f"no forecast by {method}{whose}: {text}")
     notes: dict[str, list[str]] = {}
     for group in forecast.groups:
         for text in group.notes:

@@ -31,11 +31,10 @@ def plan_view(plan: GatePlan) -> Report:
     ]
     notes: list[Note | str] = [
         _answer(plan),
-        f"Chance that `errcomp halflife check` reports a change of {change} in {where}, which "
-        f"occurs after the first {plan.looks} looks (validations). Simulated with normally "
-        f"distributed noise: {format_fraction(plan.noise)} between repeats of a look, which "
-        f"averages out, and {_between(plan)}. The column Noise is the standard deviation of the "
-        "mean of the repeats.",
+        f"Chance that `errcomp halflife check` reports a change of {change} that occurs in {where} "
+        f"after the first {plan.looks} looks (validations). Simulated with normally distributed "
+        f"noise: {format_fraction(plan.noise)} between repeats of a look, which averages out, and "
+        f"{_between(plan)}. The column Noise is the standard deviation of the mean of the repeats.",
         *(item(text) for text in plan.notes),
     ]
     title = f"Repeats that find a change of {change}"
@@ -80,8 +79,9 @@ def _answer(plan: GatePlan) -> str:
 
 def _reached(plan: GatePlan) -> str:
     row = next(row for row in plan.rows if row.repeats == plan.repeats)
+    find = "finds" if plan.repeats == 1 else "find"
     return (
-        f"of each series at each look (validation of a version) find a change of {_change(plan)} "
+        f"of each series at each look (validation of a version) {find} a change of {_change(plan)} "
         f"within {count(plan.within, 'look')} in {100 * row.within:.0f} % of cases."
     )
 

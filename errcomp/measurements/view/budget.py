@@ -43,7 +43,8 @@ def _largest_part(found: ErrorBudget) -> list[str]:
 def _verdict(found: ErrorBudget) -> Verdict:
     first, *others = found.parts
     if found.largest is not None or not others:
-        return Verdict(f"Largest: {first.cause}", f"{first.meaning}: {_points(first)}", "plain")
+        text = f"{first.meaning}; this adds {_points(first)} to the MAPE"
+        return Verdict(f"Largest cause: {first.cause}", text, "plain")
     text = f"{first.cause} ({_points(first)}) or {others[0].cause} ({_points(others[0])})"
     return Verdict("The largest cause cannot be determined", text, "doubt")
 
@@ -74,8 +75,8 @@ def _notes(found: ErrorBudget) -> list[str]:
     if found.largest is None and len(found.parts) > 1:
         first, second = (part.cause for part in found.parts[:2])
         notes.append(
-            f"Whether {first} or {second} adds more cannot be determined: the larger part comes "
-            f"from {first} in {100 * found.sure:.0f} % of resampled tables."
+            f"Whether '{first}' or '{second}' adds more to the MAPE cannot be determined: "
+            f"'{first}' is the largest cause in {100 * found.sure:.0f} % of resampled tables."
         )
     notes.append(
         "The same errors by other averages: "

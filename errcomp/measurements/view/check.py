@@ -165,15 +165,15 @@ def _notes(found: MeasurementCheck) -> list[str]:
             notes.append(f"Floor including the rows that differ by more than noise: {more}.")
     elif floor.method == "neighbours":
         notes.append(
-            f"Floor: an upper bound, as no configuration was measured twice: {floor.n:,} values "
-            f"are compared with their neighbours along {floor.along}. It assumes that time is "
-            "smooth between neighbours."
+            "Floor: an upper bound, because no configuration was measured twice. It comes from "
+            f"comparing {floor.n:,} values with their neighbours along {floor.along}, and assumes "
+            "that time is smooth between neighbours."
         )
     if found.measure_next:
-        notes += [f"Repeat next: {_keys_text(keys)}" for keys in found.measure_next]
+        notes += [f"Measure again next: {_keys_text(keys)}" for keys in found.measure_next]
     if found.left_out:
         notes.append(
-            "Columns that are not keys: "
+            "Columns not used as keys, and what they hold: "
             + ", ".join(f"{one.column} ({one.kind})" for one in found.left_out)
         )
     notes += [f"{count(one.n, 'row')} not used: {one.reason}" for one in found.dropped]
@@ -200,13 +200,13 @@ def _explained(found: MeasurementCheck) -> list[Table]:
     notes = [
         "Rows with equal keys differ in these columns. Add those that are settings to the keys, "
         "but not dates or numbers of repetitions. Explains: share of the variance (of logarithms) "
-        "within equal keys."
+        "within equal keys that the column explains."
     ]
     times = {one.column for one in found.left_out if one.kind in ("time", "repeat")}
     if named := [row.column for row in found.explained if row.column in times]:
         notes.append(
-            "Treated as a cause of noise, not as a key, as it is a date or a repetition: "
-            f"{_names_text(named)}"
+            "Columns with dates or numbers of repetitions are treated as causes of noise, not as "
+            f"keys: {_names_text(named)}"
         )
     return [Table("Keys that the table hides", columns, found.explained, notes)]
 

@@ -98,8 +98,9 @@ def _unseen(found: Leakage) -> list[Table]:
         Column("Of seen values", lambda row: row.seen_mape, forms.estimate),
     ]
     note = (
-        "MAPE: the error of rows whose value of the key is not in the training table, like the "
-        "error after a split by this key."
+        "MAPE: the error of the rows whose value of the key is not in the training table. It is "
+        "comparable to the error after a split by this key. Of seen values: the error of the other "
+        "rows."
     )
     return [Table("Values that the training table does not have", columns, found.unseen, [note])]
 
@@ -114,17 +115,17 @@ def _left_out(found: Leakage) -> list[Table]:
     ]
     notes = [
         "MAPE of a simple predictor (a straight line in logarithms, corrected by its error at the "
-        "nearest row of the fit), on the evaluated table alone. The further the MAPE with random "
-        "rows left out is below the MAPE with whole values of a key left out, the more optimistic "
-        "a random split is."
+        "nearest row of the fit), on the evaluated table alone. A random split is optimistic if "
+        "the MAPE with random rows left out is much smaller than with whole values of a key left "
+        "out."
     ]
     rows = {one.what: one for one in found.left_out}
     worst = max(found.left_out, key=lambda one: one.mape)
     if "rows" in rows and worst.mape > 2 * rows["rows"].mape:
         random = format_fraction(rows["rows"].mape)
         notes.append(
-            f"Split by {worst.what}: a random split would report a MAPE of {random} instead of "
-            f"{format_fraction(worst.mape)}."
+            f"A split by {worst.what} would report a MAPE of {format_fraction(worst.mape)}, a "
+            f"random split only {random}."
         )
     return [Table("What other splits would report", columns, found.left_out, notes)]
 

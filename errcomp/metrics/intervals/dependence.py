@@ -106,7 +106,7 @@ def cluster_keys(cluster: str | Sequence[str] | None, keys: Sequence[str]) -> tu
         return ()
     twice = [key for key in dict.fromkeys(named) if named.count(key) > 1]
     if twice:
-        raise InputError(f"cluster names {twice[0]!r} twice. Name each key once.")
+        raise InputError(f"key {twice[0]!r} is given twice as a cluster. Give each key once.")
     if len(named) > 2:
         raise InputError(
             f"cluster takes at most two keys, got {', '.join(named)}. Name the two most important."

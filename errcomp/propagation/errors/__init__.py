@@ -328,7 +328,10 @@ def read_errors(path: str | PathLike[str], *, kind: Kind = "log-ratio") -> Error
     nameless = np.array([is_missing(label) or not str(label).strip() for label in labels])
     if nameless.any():
         rows = origin.name(nameless)
-        raise InputError(f'{path}: kernel_class is missing in {rows}. "*" means all others.')
+        raise InputError(
+            f"{path}: kernel_class is missing in {rows}. Name the class; "
+            'the name "*" stands for all other classes.'
+        )
     classes: dict[str, ClassError] = {}
     for row, label in enumerate(labels):
         if str(label) in classes:

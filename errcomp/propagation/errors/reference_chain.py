@@ -85,7 +85,7 @@ class Step:
             raise InputError(f"{where}: give the error either as spread (and bias) or as mape")
         if self.mape is not None and self.bias is not None:
             raise InputError(
-                f"{where}: a MAPE includes the bias. Give bias and spread, without the MAPE"
+                f"{where}: a MAPE includes the bias. Give only mape, or spread and bias"
             )
         if self.bias is not None and not _finite(self.bias):
             raise InputError(f"{where}: bias must be a finite number, got {self.bias!r}")
@@ -187,9 +187,9 @@ class ChainError:
 
     def __float__(self) -> float:
         raise TypeError(
-            f"the error of a chain is not a single number: {self}. Use .error (against the last "
-            "reference) or .error_any (the same, for any correlation): each is a pair of a lower "
-            "and an upper bound."
+            f"the error of a chain is not a single number: {self}. Use .error, the error against "
+            "the last reference, or .error_any, which holds for any correlation. Each of them is "
+            "a lower and an upper bound."
         )
 
     def to_dict(self) -> dict[str, Any]:

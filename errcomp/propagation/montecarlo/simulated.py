@@ -151,7 +151,7 @@ class Simulated:
         if len(bad):
             most = 1 - _BEYOND / len(self)
             raise InputError(
-                f"{len(self):,} draws give the quantiles from {1 - most:.2g} to {most:.6g}, got "
+                f"q must be between {1 - most:.2g} and {most:.6g} for {len(self):,} draws, got "
                 f"{q!r}. Choose q in this range, or simulate more draws."
             )
         return at

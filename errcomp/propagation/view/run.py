@@ -128,8 +128,8 @@ def _of_run(outcome: Outcome, unit: str | None) -> Verdict:
     band = _first(outcome)
     times = f"{format_number(band.low)} … {format_number(band.high)}{f' {unit}' if unit else ''}"
     text = (
-        f'— {outcome.run}, with probability {100 * band.level:g} % under "{outcome.assumption}"; '
-        f"predicted {format_number(outcome.prediction)}"
+        f"— {outcome.run}: {100 * band.level:g} % band under the assumption "
+        f'"{outcome.assumption}"; predicted {format_number(outcome.prediction)}'
     )
     tone: Tone = "plain"
     if outcome.measured is not None:
@@ -210,8 +210,8 @@ def _terms(result: Propagation) -> list[str]:
             "with equal errors."
         )
     explained = {
-        "comonotonic": "comonotonic: one cause, all errors go the same way.",
-        "unknown": "unknown: bounds for any correlation.",
+        "comonotonic": "comonotonic: all errors have one cause and go the same way.",
+        "unknown": "unknown: the band holds for any correlation.",
     }
     return [*terms, *(text for name, text in explained.items() if name in result.assumptions)]
 
@@ -284,7 +284,7 @@ def _reason(outcome: Outcome) -> str:
     if outcome.effective_number is None:
         return "errors cancel in part"
     number = format_number(outcome.effective_number, 2)
-    return f"equivalent to {number} independent kernels of equal error"
+    return f"errors cancel as much as among {number} independent kernels of equal error"
 
 
 def _shared(result: Propagation) -> Table:

@@ -101,8 +101,8 @@ def _check_size(path: Path) -> None:
     to = path.with_name(path.name.split(".")[0] + ".parquet")
     code = f"import polars; polars.{scan}({dumps(str(path))}).sink_parquet({dumps(str(to))})"
     advice = (
-        f"Convert it once, with little memory: python -c {quote(code)} and name {to} instead: "
-        "errcomp audit and metrics read it in parts."
+        f"Convert it to Parquet, which takes little memory: `python -c {quote(code)}`. Then give "
+        f"{to}, which errcomp audit and errcomp metrics read in parts."
     )
     free = current().memory or available()
     about = f"{path}: {size / 1e9:.1f} GB of text need about {needed / 1e9:.0f} GB of memory"

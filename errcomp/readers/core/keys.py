@@ -82,9 +82,10 @@ def with_keys_from_names(output: Output, pattern: str) -> Output:
     found = [keys_in_name(name, pattern) for name in output.files]
     unfit = [name for name, ways in zip(output.files, found, strict=True) if not ways]
     if unfit:
-        some = "it" if len(output.files) == 1 else f"{len(unfit)} of {len(output.files)} files"
+        one = len(output.files) == 1
+        some = "this name" if one else f"{len(unfit)} of {len(output.files)} file names"
         raise InputError(
-            f"{describe_names(unfit)}: the pattern {pattern!r} does not fit the name of {some}. "
+            f"{describe_names(unfit)}: the pattern {pattern!r} does not fit {some}. "
             "Change the pattern, or name only the files that it fits."
         )
     for name, ways in zip(output.files, found, strict=True):
@@ -92,8 +93,8 @@ def with_keys_from_names(output: Output, pattern: str) -> Output:
             first, second = ("; ".join(f"{k}={v}" for k, v in way.items()) for way in ways[:2])
             raise InputError(
                 f"{name}: fits the pattern {pattern!r} in several ways: {first}, or {second}. In "
-                "the pattern, replace one key by its literal text in the name, and give the value "
-                "of that key with --set."
+                "the pattern, write the text of the name in place of one {key}, and give that key "
+                "with --set KEY=VALUE."
             )
     return _filled(output, [ways[0] for ways in found])
 
@@ -176,9 +177,11 @@ def _check(pattern: str) -> None:
     keys = [word for kind, word in tokens if kind == "key"]
     example = "Example: '{model}_{device}_b{batch}.json'."
     if not keys:
-        raise InputError(f"the pattern {pattern!r} names no key. {example}")
+        raise InputError(f"the pattern {pattern!r} has no key in braces. {example}")
     if twice := sorted({key for key in keys if keys.count(key) > 1}):
-        raise InputError(f"the pattern {pattern!r} names {twice[0]} twice. Rename one of them.")
+        raise InputError(
+            f"the pattern {pattern!r} has the key {twice[0]!r} twice. Rename one of them."
+        )
     kinds = [kind for kind, _ in tokens]
     if any("text" not in pair for pair in pairwise(kinds)):
         raise InputError(
@@ -246,6 +249,6 @@ def _refuse_to_merge(output: Output, rows: pl.DataFrame) -> None:
     if len(several):
         file, n = several.row(0)
         raise InputError(
-            f"{file}: holds {n} runs, which would share one name, so their kernels would be added "
-            "up. Use a key other than run in the pattern, e.g. model."
+            f"{file}: holds {n} runs. The key 'run' would give them all the same name, and their "
+            "kernels would be added up. Use another key, e.g. 'model'."
         )

@@ -354,8 +354,8 @@ class Output(Content):
 
         if "version" not in self.rows.columns:
             raise InputError(
-                f"{self.name}: a history needs a column version, and there is none. Read the file "
-                "as pairs or kernels."
+                f"{self.name}: a history needs a column 'version', and there is none. Read it as "
+                "pairs or kernels."
             )
         rows = self.rows.filter(pl.col("version").is_not_null() & pl.col("measured").is_not_null())
         rows = without_empty(self._of_one_unit(self._of_one_level(rows)))

@@ -382,8 +382,8 @@ def _read(source: Source, chosen: Format) -> Output:
             whole = next((entry for entry in formats() if entry.name == chosen.part_of), None)
             files = chosen.part_of if whole is None else whole.files
             raise source.error(
-                f"{described}, which is read together with {files}. Give the latter, or the folder "
-                "with both."
+                f"{described}, which is read together with {files}, never alone. Give {files}, or "
+                "the folder that holds both."
             )
         raise source.error(f"{described}, which errcomp does not read. {chosen.limits}")
     try:

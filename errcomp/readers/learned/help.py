@@ -122,8 +122,8 @@ def _read_table(source: Source) -> Rows:
     notes = _notes(devices)
     if whole:
         notes.append(
-            f"Whole milliseconds only: {', '.join(whole)}. Errors below half a millisecond are not "
-            "visible for these devices."
+            f"The latencies of {', '.join(whole)} are whole milliseconds, so errors below half a "
+            "millisecond are not visible for these devices."
         )
     return Rows(rows, notes=notes)
 

@@ -68,8 +68,8 @@ _LINE = re.compile(
 )
 _PROCESS = re.compile(r"^\[(\d+)\] (\S.*)@[^\s@]+\s*$")
 _NOTE = (
-    "ncu runs each kernel alone, with cold caches, and locks the clock at its base frequency "
-    "unless --clock-control none is given: times are longer than in a normal run."
+    "ncu runs each kernel alone and with cold caches. It also locks the clock at its base "
+    "frequency, unless run with '--clock-control none'. So times are longer than in a normal run."
 )
 
 

@@ -307,7 +307,7 @@ def _kernel_summary(source: Source) -> Rows:
         notes.append(f"the time of the run is computed from {percent!r}.")
     if too_much:
         notes.append(
-            f"all kernels together take {shares.sum():.0f} % of the time of the run: kernels "
+            f"all kernels together take {shares.sum():.0f} % of the time of the run, so kernels "
             f"that no operator launched are read as a separate run, {_NO_OPERATOR!r}."
         )
     return Rows(rows, notes=notes)

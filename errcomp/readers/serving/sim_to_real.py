@@ -128,7 +128,8 @@ def _experiments(sheet: Sheet) -> list[str]:
     if len({len(some) for some in ran.values()}) > 1:
         counts = ", ".join(f"{tool} {len(some)}" for tool, some in sorted(ran.items()))
         notes.append(
-            f"Experiments that each simulator ran, of {len(set().union(*ran.values()))}: {counts}."
+            "How many of the "
+            f"{len(set().union(*ran.values()))} experiments each simulator ran: {counts}."
         )
     for experiment in sorted({row[1] for row, some in workloads.items() if len(some) > 1}):
         some = set().union(*(w for row, w in workloads.items() if row[1] == experiment))

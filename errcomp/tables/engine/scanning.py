@@ -185,8 +185,8 @@ def _has_keys_of_its_own(file: Path) -> bool:
     twice = [key for key in keys if key in columns]
     if 0 < len(twice) < len(keys):
         raise InputError(
-            f"{file}: {twice[0]} is both a key in the names of its folders and a column. Rename "
-            "one of them."
+            f"{file}: the file has a column {twice[0]!r}, and a folder in its path sets this key, "
+            f"too ({twice[0]}=…). Rename one of them."
         )
     return bool(keys) and not twice
 

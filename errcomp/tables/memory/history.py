@@ -196,7 +196,7 @@ class History(Table):
         )
         self.notes: tuple[str, ...] = ()
         if order is not None and order_by:
-            raise InputError(f"{origin.prefix}order and order_by exclude each other. Give one.")
+            raise InputError(f"{origin.prefix}give either 'order' or 'order_by', not both.")
         self.order_columns = (order_by,) if isinstance(order_by, str) else tuple(order_by or ())
         components = [name for name in self.order_columns if name.startswith(STACK)]
         versions, names = version_codes(frame, ok, origin, components)
@@ -292,7 +292,7 @@ class History(Table):
                 f"{used.prefix}version {names[self.version[at]]!r} has two release dates: "
                 f"{released[self.version[at]]} and {self.released[at]} (the second in "
                 f"{used.name(differ)}). Fix one of them; the time of a validation belongs in the "
-                "column date."
+                "column 'date'."
             )
         first = first_dates(self.version, self.date, len(names))
         if columns := self.order_columns:

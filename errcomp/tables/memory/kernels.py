@@ -254,8 +254,8 @@ class Kernels(Table):
         for name in ("kernel", "kernel_class", "run_measured"):
             if name in frame.columns:
                 raise InputError(
-                    f"{origin.prefix}this table has a column {name}, so its rows are kernels of "
-                    "runs. Read it as a table of kernels, or remove the column."
+                    f"{origin.prefix}this table has a column {name!r}, so its rows are kernels, "
+                    "not whole runs. Read it as a table of kernels, or remove the column."
                 )
         names = [f"{origin.word} {row}" for row in origin.rows.tolist()]
         if "run" in frame.columns:
@@ -492,8 +492,8 @@ def _refuse_repeated(names: list[str], origin: Origin) -> None:
         name = names[again]
         same = np.asarray([other == name for other in names])
         raise InputError(
-            f"{origin.prefix}each row is a run of its own, but run {name!r} is in "
-            f"{origin.name(same)}. Give each run its own name, or remove the column run."
+            f"{origin.prefix}each row must be a different run, but run {name!r} is in "
+            f"{origin.name(same)}. Give each run its own name, or remove the column 'run'."
         )
 
 
@@ -541,8 +541,8 @@ def counts_of(frame: nw.DataFrame[Any], ok: NDArray[np.bool_], origin: Origin) -
     origin.refuse(bad, counts, f"count must be a whole number from 1 to {_MOST - 1}", remedy)
     if counts[ok].sum() > _MOST:
         raise InputError(
-            f"{origin.prefix}the counts add up to {counts[ok].sum():.3g}. Sums above {_MOST} are "
-            "not exact. Correct the counts."
+            f"{origin.prefix}the values of column 'count' add up to {counts[ok].sum():.3g}, but "
+            f"sums above {_MOST} are not exact. Correct the column."
         )
     return np.where(ok, counts, 1).astype(np.int64)
 

@@ -218,7 +218,10 @@ def measurements_of(
         if frame[name].dtype.is_nested():
             raise InputError(f"{prefix}{name}: {LISTS}. Put each element in a column of its own.")
     if twice := [name for name in keys or () if name in names]:
-        raise InputError(f"{prefix}{twice[0]} is named as measured and as a key. Name it once.")
+        raise InputError(
+            f"{prefix}column {twice[0]!r} is given as the measured column and as a key. Give it "
+            "once."
+        )
     rows = np.arange(frame.height, dtype=np.int64) + (1 if line_offset is None else line_offset)
     failed = _failed(frame)
     word = "row" if line_offset is None else "line"

@@ -160,7 +160,7 @@ def with_runs(kernels: Kernels, runs: Runs) -> Kernels:
     """
     prefix = runs.prefix
     if np.isnan(runs.measured).all():
-        raise InputError(f"{prefix}no run has a measurement. Add the column measured.")
+        raise InputError(f"{prefix}no run has a measurement. Give it in column 'measured'.")
     if None not in (kernels.unit, runs.unit) and kernels.unit != runs.unit:
         raise InputError(
             f"{prefix}mixed units: the runs are in {runs.unit!r}, the kernels in "
@@ -195,16 +195,16 @@ def _match(kernels: Kernels, runs: Runs, prefix: str) -> None:
     known = {*kernels.runs, *kernels.incomplete}
     strange = [name for name in runs.run if name not in known]
     for names, table, other in (
-        (without, "the kernels", "the table of runs"),
-        (strange, "the table of runs", "the kernels"),
+        (without, "the table of kernels", "the table of runs"),
+        (strange, "the table of runs", "the table of kernels"),
     ):
         if names:
-            failed = " (or failed there)" if other != "the kernels" and runs.dropped else ""
+            failed = " (or failed there)" if names is without and runs.dropped else ""
             near = describe_names(sorted({*runs.run} if names is without else known))
             raise InputError(
-                f"{prefix}{_listing(names)} of {table} {'are' if len(names) > 1 else 'is'} not in "
-                f"{other}{failed}, which has {near}. Give the runs the same names in both tables, "
-                "or select common runs with where(...)."
+                f"{prefix}{_listing(names)} in {table} {'are' if len(names) > 1 else 'is'} not in "
+                f"{other}{failed}, whose runs are {near}. Give the runs the same names in both "
+                "tables, or select common runs with where(...)."
             )
 
 
@@ -212,8 +212,8 @@ def _agree(kernels: Kernels, differ: NDArray[np.bool_], noun: str, prefix: str) 
     if differ.any():
         names = list(dict.fromkeys(kernels.run[differ].tolist()))
         raise InputError(
-            f"{prefix}the runs and their kernels have different {noun}: {_listing(names)}. Fix one "
-            "of the tables, or drop the column from one of them."
+            f"{prefix}the table of runs and the table of kernels have different {noun} for "
+            f"{_listing(names)}. Fix one of the tables, or drop the column from one of them."
         )
 
 

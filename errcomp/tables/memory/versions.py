@@ -194,7 +194,7 @@ def _as_given(
     place = {name: i for i, name in enumerate(order)}
     if len(place) < len(order):
         twice = next(name for i, name in enumerate(order) if place[name] != i)
-        raise InputError(f"{prefix}order names {twice!r} twice. Name every version once.")
+        raise InputError(f"{prefix}the order has version {twice!r} twice. Name each version once.")
     hashes = sorted(filter(_HASH.fullmatch, order))
     same = {
         name: name if name in place else _same_hash(name, place, hashes, prefix) for name in names
@@ -230,8 +230,8 @@ def _same_hash(name: str, place: Mapping[str, int], hashes: Sequence[str], prefi
     longer = [other for other in hashes[at : at + 2] if other.startswith(name)]
     if len(longer) > 1:
         raise InputError(
-            f"{prefix}version {name!r} is the beginning of {longer[0]!r} and of {longer[1]!r}. "
-            "Write more of its hash."
+            f"{prefix}version {name!r} may be commit {longer[0]!r} or commit {longer[1]!r}: both "
+            "begin with it. Write more digits of its hash."
         )
     shorter = (name[:n] for n in range(len(name) - 1, _SHORTEST - 1, -1))
     return next(iter(longer), next((part for part in shorter if part in place), ""))

@@ -272,15 +272,16 @@ def test_what_a_factor_rests_on():
     assert 0 < info.correlation <= 1
     assert info.beyond
     assert found.factors_[3] == info.factor
-    assert "9 for 90 %, 19 for 95 %. For guaranteed" in found.notes[0]
-    assert "all errors of held-out runs are within narrower bands" in found.notes[1]
+    assert "9 for 90 %, 19 for 95 %. With few groups, guaranteed" in found.notes[0]
+    assert "95 % reach beyond all errors of the held-out runs" in found.notes[1]
     exact = fitted(20, 5).info_[3]
     assert (exact.correlation, exact.effective, exact.beyond) == (None, None, False)
 
 
 def test_too_few_groups_for_a_guarantee_names_the_smallest_number():
     with pytest.raises(
-        InputError, match="8 groups are too few .* needs at least: 9 for 90 %, 19 for 95 %"
+        InputError,
+        match=r"8 groups are too few .* needed: 9 for the 90 % band, 19 for the 95 % band\.",
     ):
         fitted(8, 6, method="group")
     assert fitted(19, 2, method="group").factors_.shape == (4,)

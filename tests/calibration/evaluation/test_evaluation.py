@@ -445,7 +445,7 @@ def test_a_cell_that_shares_with_all_others_is_refused():
     )
     found = evaluate(learnt, kernels, splits=["leave-model-and-device-out"])
     assert [r.held_out for r in found.refused] == ["V100 / bert"]
-    assert "has the same device or model" in found.refused[0].reason
+    assert "has the held-out device or model" in found.refused[0].reason
     assert found.rows[0].figures["mean_ape"].method == (
         "no interval: 2 models are too few to represent others; at least 3 are needed"
     )
@@ -536,11 +536,14 @@ def test_runs_that_cannot_be_judged_are_named():
     assert found.rows[0].n == 58
     kernels.run_measured[:] = np.nan
     with pytest.raises(
-        InputError, match=r"no run has .* all its kernels \(measured\)\. Runs in the table: 60;"
+        InputError,
+        match=r"no run has .* a measured time of each of its kernels\. Runs in the table: 60\.",
     ):
         evaluate(learnt, kernels)
     kernels.source = "runs.csv"
-    with pytest.raises(InputError, match=r"runs.csv: no run has .* kernels \(predicted\)"):
+    with pytest.raises(
+        InputError, match=r"runs.csv: no run has .* a predicted time of each of its"
+    ):
         evaluate(learnt, kernels, task="prediction")
 
 

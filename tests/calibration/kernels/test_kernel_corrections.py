@@ -319,7 +319,9 @@ def test_devices_borrow_from_their_family() -> None:
     known = correction.apply(asked(device="A1", kernel_class="CONV", predicted=1.0))
     assert known.level.tolist() == ["device"]
     assert known.factor[0] > 1.2
-    with pytest.raises(InputError, match="no column 'maker', although `family` names it as"):
+    with pytest.raises(
+        InputError, match=r"no column 'maker'\. The parameter 'family' must name the column that"
+    ):
         KernelCorrection(family="maker").fit(Kernels(data))
     data["vendor"][0] = "B"
     with pytest.raises(InputError, match="vendor must be the same .* got A and B for device 'A1'"):

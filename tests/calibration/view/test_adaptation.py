@@ -70,7 +70,9 @@ def test_a_plan_says_what_each_run_narrows() -> None:
         ["b", "T4", "21.40 %", "33.10 %"],
     ]
     told = [note.text for note in table.remarks()]
-    assert "Today the 90 % bands of 2 targets are on average 41 % of the prediction" in told[0]
+    assert (
+        "Today the mean width of the 90 % bands of 2 target runs is 41 % of the prediction"
+    ) in told[0]
     assert told[1:] == [
         "Not used: 2 runs (c, d): no device is given.",
         "A 90 % band is guaranteed for a new device only with at least 10 devices in the fit; this "

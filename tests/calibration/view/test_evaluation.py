@@ -143,7 +143,7 @@ def test_the_first_note_is_the_conclusion(found: Evaluation) -> None:
         for one in (row, better, replace(row, estimator="sum")):
             shown = replace(found, task=task, rows=(one,)).view().tables[0]
             said[task, one.estimator, one.beats_sum] = shown.notes[0]
-    best = "Best: global has the lowest mean error"
+    best = "Best: the estimator global has the lowest mean error"
     sums = {"composition": "the sum of kernels", "prediction": "the uncorrected predictions"}
     advice = {"composition": "Add the kernels up", "prediction": "Use the predictions as they are"}
     expected = {}

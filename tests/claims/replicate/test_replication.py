@@ -139,7 +139,7 @@ def test_the_relative_difference_has_two_bases(found):
     assert (first.printed, first.status, first.edition) == ("12.2%", A, "first")
     assert "divided by the mean latency of Sarathi" in first.rule
     # Neither compares like with like.
-    assert "On those 50 requests, Sarathi's mean latency is 2.0 % lower" in first.note
+    assert "On these 50 requests, Sarathi's mean latency is 2.0 % lower" in first.note
 
 
 @pytest.mark.parametrize(

@@ -123,7 +123,7 @@ def test_modes_of_each_device_by_hand(found, errors):
     better = [d for d in devices if np.mean(by[d, "inference"]) < np.mean(by[d, "training"])]
     cell = found["inference against training"]
     assert (cell.status, cell.recomputed) == (N, len(better))
-    assert f"devices with both modes ({len(devices)})" in cell.rule
+    assert f"devices, of {len(devices)} with both modes, whose" in cell.rule
     assert "H100 inference 8.74 %, training 6.60 %" in cell.note
     assert found["training error on AMD devices"].recomputed == 3
     assert {"MI100", "MI210", "MI250"} <= {*better}
@@ -136,7 +136,7 @@ def test_the_spread_of_the_mixture_of_experts_by_hand(found):
     cell = found["prediction variance of MoE models"]
     assert cell.recomputed == pytest.approx(logs[moe].std(ddof=1) / logs[~moe].std(ddof=1))
     assert cell.status == N
-    assert "One model of 10 configurations" in cell.note
+    assert "One model, with 10 configurations" in cell.note
 
 
 def test_the_rank_correlation_is_that_of_scipy(found):

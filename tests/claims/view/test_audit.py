@@ -159,7 +159,7 @@ def test_what_compares_tools_stands_below_what_each_hides() -> None:
         "Of 12 configurations, x has 12 and y 10; on the 10 that all tools have, the MAPE of x is "
         "5.50 % instead of 6.50 %."
     )
-    assert "What the MAPE of all 12 pairs hides (x):" in told[:at]
+    assert "What the MAPE of all 12 pairs hides (tool x):" in told[:at]
     assert audit_view(found).line == ["2 tools", "n=22"]
     how = [text for text in told if text.startswith("To read a row's caveats in full: ")]
     assert how == ["To read a row's caveats in full: errcomp audit TABLE --tool x"]

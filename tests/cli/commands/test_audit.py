@@ -42,7 +42,7 @@ def test_people_get_a_table_of_at_most_a_hundred_columns(run: Run) -> None:
     assert 'A verdict with "maybe" is not significant after' in ran.out
     assert lines[0].endswith(": dataset neusight, tool neusight")
     assert "44.0]‡" in ran.out
-    assert "H100 training: the median of these pairs rounds to 4.1 %." in ran.out
+    assert "H100 training: the median of these pairs matches the claim of 4.1 %." in ran.out
     # Titles are those of checks of pairs, although some codes exist between tools as well.
     assert "The tools predict different levels" not in run("audit", "--tool", "micro").out
     assert "\x1b" not in ran.out

@@ -321,8 +321,8 @@ def test_evaluation_for_people(run: Run, kernels_csv: Path, quick: None) -> None
         assert f"{split}: composition of {kernels_csv}, 16 runs" in text
     assert "each device held out in turn" in text
     assert "10 random folds" in text
-    assert "Best: device has the lowest mean error; " in text
-    assert "· device: " in text
+    assert "Best: the estimator device has the lowest mean error; " in text
+    assert "· Estimator device " in text
     assert "A random split would have shown" in text
     assert "transfer to a vendor that was not in the fit" in text
     assert "AMD (8)" in text
@@ -534,8 +534,8 @@ BAD = [
     (("fit", "unitless.csv", *FAST, "-o", "m.errcomp"), "the times have no unit"),
     (
         ("fit", "unmeasured.csv", *FAST, "-o", "m.errcomp"),
-        "no run has both an end-to-end time (run_measured) and the times of all its kernels "
-        "(measured). Runs in the table: 16",
+        "no run has both an end-to-end time (column 'run_measured') and a measured time of each of "
+        "its kernels. Runs in the table: 16",
     ),
     ((*FIT, *FAST, "--runs", "nothing.csv"), "nothing.csv"),
     ((*FIT, *FAST, "--runs", "unmeasured.csv"), "every run needs a name of its own"),
@@ -558,8 +558,8 @@ BAD = [
     ),
     (
         ("evaluate", "unmeasured.csv", *FAST),
-        "no run has both an end-to-end time (run_measured) and the times of all its kernels "
-        "(measured). Runs in the table: 16",
+        "no run has both an end-to-end time (column 'run_measured') and a measured time of each of "
+        "its kernels. Runs in the table: 16",
     ),
     ((*EVALUATE, *FAST, "--figure", "overhead=a.svg"), "--figure takes predicted=FILE or"),
     (

@@ -445,7 +445,7 @@ BAD = [
     (("validate", "k", "--train", "k", "--test", "k"), "replace TABLE: leave out"),
     (("validate", "k", "--leave-out", "colour"), "no column 'colour'"),
     (("validate", "k", "--leave-out", "kernel"), "kernel differs within run"),
-    (("validate", "k", "--where", "run=a"), "device has only the value 'X'"),
+    (("validate", "k", "--where", "run=a"), "all measured runs have the same device, 'X', so"),
     (("validate", "nothing.csv"), "nothing.csv: no such file"),
     (("validate", "a\nb.csv"), "a\\nb.csv: no such file"),
 ]  # fmt: skip

@@ -36,7 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-ONE_KIND = "applies to one kind of choice: name it with --between KEY"
+ONE_KIND = "--between KEY: without it, every kind of choice is evaluated"
 
 REFUSED = [
     ("audit pairs.csv --claim 5% --claims claims.json",
@@ -46,11 +46,13 @@ REFUSED = [
     ("audit pairs.csv --aggregation mean",
      "--aggregation says how --claim was averaged: give --claim as well"),
     ("compare pairs.csv",
-     "--between needs a key with values to choose between. Keys of pairs.csv: device, app"),
-    *((f"compare pairs.csv --evaluate --{flag} {value}", f"--{flag} {ONE_KIND}")
+     "add --between KEY, the key whose values are the alternatives. Keys of pairs.csv: device, "
+     "app"),
+    *((f"compare pairs.csv --evaluate --{flag} {value}", f"--{flag} needs {ONE_KIND}")
       for flag, value in (("within", "app"), ("errors", "pairs.csv"), ("per", "app"),
                           ("cluster", "app"), ("at-most", "app=3"), ("at-least", "app=3"))),
-    ("compare pairs.csv --evaluate --fail-on regret>5%", f"a check {ONE_KIND}"),
+    ("compare pairs.csv --evaluate --fail-on regret>5%",
+     f"--fail-on, --junit and --markdown need {ONE_KIND}"),
     ("compare pairs.csv --between device --fail-on regret>5%",
      "a check needs --evaluate and a condition, e.g. --fail-on 'regret>5%'"),
     ("halflife check history.csv",
@@ -64,9 +66,11 @@ REFUSED = [
     ("measurements budget pairs.csv --kernels a,b,c",
      "--kernels takes two columns, got 3: --kernels PREDICTED,MEASURED"),
     ("measurements budget kernels.csv --per-run --kernels a,b",
-     "leave out --kernels: --per-run expects rows of kernels, not of pairs"),
+     "leave out --kernels: --per-run reads a table of kernels, and only tables of pairs have these "
+     "options"),
     ("measurements budget kernels.csv --per-run --zeros exclude --missing exclude",
-     "leave out --zeros, --missing: --per-run expects rows of kernels, not of pairs"),
+     "leave out --zeros, --missing: --per-run reads a table of kernels, and only tables of pairs "
+     "have these options"),
     ("audit neusight --unit ms",
      "neusight is a built-in table: its columns and unit are known, and all its rows have values. "
      "Leave out --predicted, --measured, --column, --unit, --zeros, --missing and --decimal."),

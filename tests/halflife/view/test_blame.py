@@ -139,13 +139,16 @@ def test_parts_that_add_up_to_more_than_their_whole_are_told(before: float, afte
         ({}, "net has taken 3.0 % less time since 1.6:"),
         ({"change": 0.03}, "net has taken 3.0 % longer since 1.6:"),
         ({"p": float("nan")}, "net has taken 3.0 % less time since 1.6:"),
-        ({"p": 0.051}, "The time of net has not changed significantly since 1.6 (-3.0 %):"),
+        ({"p": 0.051},
+         "The time of net has not changed significantly since 1.6 (-3.0 %), but these parts have:"),
         ({"p": float("nan"), "change": 0.0},
-         "The time of net has not changed significantly since 1.6 (by less than 0.1 %):"),
+         "The time of net has not changed significantly since 1.6 (by less than 0.1 %), but these "
+         "parts have:"),
         ({"p": 0.6, "change": -0.0004},
-         "The time of net has not changed significantly since 1.6 (by less than 0.1 %):"),
+         "The time of net has not changed significantly since 1.6 (by less than 0.1 %), but these "
+         "parts have:"),
         ({"p": 0.6, "change": 0.0006},
-         "The time of net has not changed significantly since 1.6 (+0.1 %):"),
+         "The time of net has not changed significantly since 1.6 (+0.1 %), but these parts have:"),
     ],
 )  # fmt: skip
 def test_the_head_says_how_much_longer_a_whole_takes(changes: dict[str, Any], head: str) -> None:

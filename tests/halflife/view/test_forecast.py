@@ -212,14 +212,14 @@ def test_notes_name_the_groups_that_a_remark_is_about() -> None:
         "survival for a, b, c and 1 more: Assumed.",
         "survival for e: Other.",
         "drift: Assumed.",
-        "drift for b, c, d and 1 more: noise.",
-        "steps: no steps.",
+        "no forecast by drift for b, c, d and 1 more: noise.",
+        "no forecast by steps: no steps.",
         "assumed",
         "b: only b",
     ]
     alike = notes_of(only(forecast(*groups[:3])))
     assert "survival: Assumed." in alike
-    assert "drift for b, c: noise." in alike
+    assert "no forecast by drift for b, c: noise." in alike
 
 
 def test_the_report_counts_groups_and_versions() -> None:

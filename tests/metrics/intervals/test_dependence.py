@@ -20,7 +20,7 @@ class TestKeys:
         assert cluster_keys("none", ["device"]) == ()
 
     def test_a_key_named_twice_or_too_many(self):
-        with pytest.raises(InputError, match="cluster names 'gpu' twice"):
+        with pytest.raises(InputError, match="key 'gpu' is given twice as a cluster"):
             cluster_keys(["gpu", "gpu"], ["gpu"])
         with pytest.raises(InputError, match="at most two keys, got a, b, c"):
             cluster_keys(["a", "b", "c"], [])

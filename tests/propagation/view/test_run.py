@@ -79,7 +79,8 @@ def test_one_run_of_the_embedded_table(neusight: Any) -> None:
     said = flowing(outcomes)
     assert "Predicted: 671 ms. Measured: 686.2 ms. Kernel errors (sd" in said
     assert re.search(
-        r'Under "estimated" the error falls from .* to .*: equivalent to \d[\d.]* independent ker',
+        r'Under "estimated" the error falls from .* to .*: errors cancel as much as among \d[\d.]* '
+        r"independent kernels",
         said,
     )
     assert "below the prediction" in said
@@ -158,7 +159,7 @@ def test_bias_is_said_in_words() -> None:
 @pytest.mark.parametrize(
     ("assumption", "why"),
     [
-        ("independent", "equivalent to 5.4 independent kernels of equal error"),
+        ("independent", "errors cancel as much as among 5.4 independent kernels of equal error"),
         ("comonotonic", "almost nothing cancels, because the errors share their causes"),
     ],
 )

@@ -43,14 +43,14 @@ def test_keys_in_a_name(name: str, pattern: str, found: list[dict[str, str]]) ->
 @pytest.mark.parametrize(
     ("pattern", "message"),
     [
-        ("plain.json", "names no key. Example"),
-        ("{model}_{model}", "names model twice"),
+        ("plain.json", "has no key in braces. Example"),
+        ("{model}_{model}", "has the key 'model' twice"),
         ("{model}{device}", "needs text between two of its keys"),
         ("{model}*_b", "needs text between two of its keys"),
-        ("{model_b8", "names no key"),
+        ("{model_b8", "has no key in braces"),
         ("{model}_b{}", "a brace without a key"),
         ("{model}_x{device", "a brace without a key"),
-        ("{device}.csv", r"a.log: the pattern '{device}.csv' does not fit the name of it"),
+        ("{device}.csv", r"a.log: the pattern '{device}.csv' does not fit this name\."),
         ("{count}.log", "'count' cannot be the name of a key"),
     ],
 )
@@ -62,7 +62,7 @@ def test_patterns_that_cannot_be_used(pattern: str, message: str) -> None:
 def test_files_that_do_not_fit_are_named() -> None:
     read = made(file=["a_b", "cd"])
     read = Output(read.rows, read.formats, ("a_b", "cd"))
-    with pytest.raises(InputError, match=r"cd: the pattern '\{x\}_\{y\}' .* 1 of 2 files"):
+    with pytest.raises(InputError, match=r"cd: the pattern '\{x\}_\{y\}' .* 1 of 2 file names\."):
         with_keys_from_names(read, "{x}_{y}")
 
 
@@ -87,7 +87,9 @@ def test_other_values_are_replaced_with_a_note() -> None:
 
 
 def test_runs_of_one_file_keep_their_names() -> None:
-    with pytest.raises(InputError, match="holds 2 runs, which would share one name"):
+    with pytest.raises(
+        InputError, match=r"holds 2 runs\. The key 'run' would give them all the same name"
+    ):
         with_keys(made(run=["a", "b"]), {"run": "x"})
     assert with_keys(made(run=["a", "a"]), {"run": "x"}).rows["run"].to_list() == ["x", "x"]
     assert with_keys(made(), {"run": "x"}).rows["run"].to_list() == ["x", "x"]
@@ -97,6 +99,7 @@ def test_a_name_that_fits_in_several_ways_is_refused_with_two_of_them() -> None:
     with pytest.raises(
         InputError,
         match=r"^a_b_c_d\.log: fits the pattern '\{model\}_\{device\}' in several ways: "
-        r"model=a; device=b_c_d, or model=a_b; device=c_d\. In the pattern, replace one key",
+        r"model=a; device=b_c_d, or model=a_b; device=c_d\. In the pattern, write the text of the "
+        r"name in place of one \{key\}",
     ):
         with_keys_from_names(made("a_b_c_d.log"), "{model}_{device}")

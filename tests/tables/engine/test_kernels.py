@@ -191,7 +191,9 @@ def test_the_same_is_refused_as_in_memory(monkeypatch: pytest.MonkeyPatch) -> No
     for message, table in cases.items():
         with pytest.raises(InputError, match=message):
             KernelCorrection().fit(table.lazy())
-    with pytest.raises(InputError, match="no column 'make', although `family` names"):
+    with pytest.raises(
+        InputError, match=r"no column 'make'\. The parameter 'family' must name the column that"
+    ):
         KernelCorrection(family="make").fit(kernels().lazy())
     monkeypatch.setattr(_cells, "_MOST", 20)
     with pytest.raises(

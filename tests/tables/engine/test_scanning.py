@@ -173,7 +173,8 @@ def test_a_key_that_is_a_column_as_well(tmp_path: Path, table: pl.DataFrame) -> 
     (part / "mode=train").mkdir()
     (part / "part-0.parquet").rename(part / "mode=train" / "part-0.parquet")
     with pytest.raises(
-        InputError, match="device is both a key in the names of its folders and a column"
+        InputError,
+        match="the file has a column 'device', and a folder in its path sets this key, too",
     ):
         scan(part)
 

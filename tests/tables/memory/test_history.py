@@ -302,7 +302,7 @@ def test_columns_that_do_not_order_the_versions_are_refused(
 
 
 def test_two_orders_are_refused() -> None:
-    with pytest.raises(InputError, match="order and order_by exclude each other"):
+    with pytest.raises(InputError, match="give either 'order' or 'order_by', not both"):
         History(BRANCH, order=["a", "b", "c"], order_by="day")
 
 

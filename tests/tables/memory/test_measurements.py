@@ -69,7 +69,7 @@ def test_lines_of_a_file_are_called_lines() -> None:
         ({"measured": "sm"}, r"^m\.csv: no column 'sm'\. .*device"),
         ({"measured": "ms", "keys": ["gpu"]}, r"^m\.csv: no column 'gpu'\. "),
         ({"measured": "ms", "keys": ["device", "ms"]},
-         r"^m\.csv: ms is named as measured and as a key\. Name it once\.$"),
+         r"^m\.csv: column 'ms' is given as the measured column and as a key\. Give it once\.$"),
         ({"measured": "list"}, r"^m\.csv: list: its values are lists or similar\. Put each elem"),
         ({"measured": "ms", "keys": ["list"]}, r"^m\.csv: list: its values are lists or similar"),
         ({"measured": "none"}, r"^m\.csv: no row has a value of none\. Name another column\.$"),

@@ -150,9 +150,9 @@ def test_what_was_measured_before_stays() -> None:
     kernels = Kernels({**KERNELS, "run_measured": [20.0, 10.0, 20.0, 30.0], "batch": [2, 1, 2, 4]})
     joined = with_runs(kernels, table(measured=[10.0, None, None]))
     assert joined.run_measured.tolist() == [20.0, 10.0, 20.0, 30.0]
-    with pytest.raises(InputError, match=r"different end-to-end times: run 'b'\. Fix one"):
+    with pytest.raises(InputError, match=r"different end-to-end times for run 'b'\. Fix one"):
         with_runs(kernels, table(measured=[10.0, 21.0, 30.0]))
-    with pytest.raises(InputError, match="different values of batch: runs 'a', 'c'. Fix one"):
+    with pytest.raises(InputError, match="different values of batch for runs 'a', 'c'. Fix one"):
         with_runs(kernels, table(batch=[9, 2, 9]))
     with_runs(kernels, table(batch=[None, 2, 4]))
 
@@ -160,16 +160,24 @@ def test_what_was_measured_before_stays() -> None:
 @pytest.mark.parametrize(
     ("runs", "message"),
     [
-        ({"run": ["a", "b"], "measured": [1, 2]}, "run 'c' of the kernels is not in the table of"),
+        (
+            {"run": ["a", "b"], "measured": [1, 2]},
+            "run 'c' in the table of kernels is not in the table of runs, whose runs are a, b",
+        ),
         (
             {"run": ["a", "b", "c"], "measured": [1, 2, 3], "status": ["", "", "failed"]},
-            r"run 'c' of the kernels is not in the table of runs \(or failed there\), which has a",
+            r"run 'c' in the table of kernels is not in the table of runs \(or failed there\), "
+            r"whose runs are a",
         ),
         (
             {"run": list("abcdefgh"), "measured": list(range(1, 9))},
-            r"runs 'd', 'e', 'f' \(and 2 more\) of the table of runs are not in the kernels, which",
+            r"runs 'd', 'e', 'f' \(and 2 more\) in the table of runs are not in the table of "
+            r"kernels, whose runs are",
         ),
-        ({"run": list("abc"), "predicted": [1, 2, 3]}, "no run has a measurement. Add the column"),
+        (
+            {"run": list("abc"), "predicted": [1, 2, 3]},
+            "no run has a measurement. Give it in column 'measured'",
+        ),
         (
             {"run": list("abc"), "measured": [1, 2, 3], "unit": ["us"] * 3},
             "mixed units: the runs are in 'us', the kernels in 'ms'",

@@ -153,7 +153,7 @@ def test_versions_of_one_date_and_number_are_ordered_by_their_first_validation()
             {"given": ["a"]},
             r"h\.csv: order lacks 1 of 2 versions: b\. Name all versions",
         ),
-        (["a", "b"], {"given": ["a", "b", "a"]}, "order names 'a' twice"),
+        (["a", "b"], {"given": ["a", "b", "a"]}, "the order has version 'a' twice"),
         (
             ["a", "b", "c", "d"],
             {"first": ["2025-01-01", "", "", ""]},
@@ -198,7 +198,11 @@ def test_hashes_may_be_shorter_or_longer_than_in_the_order(names: list[str]) -> 
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["0123456"], "version '0123456' is the beginning of '0123456789abcdef' and of '0123456ff"),
+        (
+            ["0123456"],
+            "version '0123456' may be commit '0123456789abcdef' or commit '0123456fffffffff': both "
+            "begin with it.",
+        ),
         (["fedcba9", "fedcba98"], "fedcba9 and fedcba98 are the same commit. Use one name."),
         (["fedcba"], "order lacks 1 of 1 versions: fedcba."),  # too short for a hash
         (["fedcba98765432100", "abc"], "order lacks 1 of 2 versions: abc."),

@@ -231,9 +231,9 @@ def parse_stem(device_name: str, stem: str) -> Configuration | None:
         return None
     if _ONE_NAME.fullmatch(stem) is None:
         raise InputError(
-            f"{device_name}/{stem}: in the file name, sequence length and batch must be integers "
-            "from 1 to 999999999 without leading zeros; an option in it must not be 'base' or "
-            "contain a number that begins with 0. Rename the file, or remove it."
+            f"{device_name}/{stem}: the sequence length and the batch size in the file name must "
+            "be integers from 1 to 999999999 without leading zeros, and an option after them must "
+            "not be 'base' or contain a number that begins with 0. Rename or remove the file."
         )
     return Configuration(
         device_name,
