@@ -270,10 +270,11 @@ def mutated(file: str, span: Any, name: str) -> Mutant | None:
 
     operator = operators()[name]
     spans = [one for node in nodes(file) for one in operator.mutation_positions(node)]
-    new = mutate_code(source(file), operator, spans.index(span))
     try:
+        # The operator of exceptions replaces no dotted name.
+        new = mutate_code(source(file), operator, spans.index(span))
         same = ast.dump(ast.parse(new)) == ast.dump(ast.parse(source(file)))
-    except SyntaxError:
+    except (SyntaxError, AttributeError):
         return None
     return None if same else Mutant(file, span[0][0], name.rpartition("/")[2], new)
 
