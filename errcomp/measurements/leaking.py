@@ -305,7 +305,7 @@ def _shared(
         raise InputError(
             f"{own.prefix}no key is in both tables. Keys of the pairs: "
             f"{describe_names(list(features))}; columns of the training table: "
-            f"{describe_names(frame.columns)}. Rename a column, or name the keys: --keys."
+            f"{describe_names(frame.columns)}. Rename a column, or name the keys with --keys."
         )
     return shared
 

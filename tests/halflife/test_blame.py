@@ -100,7 +100,7 @@ def test_a_change_that_no_part_has_is_in_the_rest():
     assert event.rest.points == pytest.approx(0.1, abs=0.005)
     assert event.rest.p < 0.001
     assert all(part.p > 0.05 for part in event.parts)
-    assert "2 other parts, none significant: " in sentence(event)[1]
+    assert "2 parts, none significant: " in sentence(event)[1]
 
 
 def test_parts_that_come_and_go():

@@ -290,7 +290,7 @@ def _split(
     notes: list[Note | str] = [
         _conclusion(best, groups, result.task),
         *([_LEGEND] if legend else []),
-        *(item(f"Estimator {row.estimator} {row.verdict}.") for row in ordered if row.verdict),
+        *(item(f"The estimator {row.estimator} {row.verdict}.") for row in ordered if row.verdict),
         *_uncalibrated(ordered),
         *_weak(ordered, group),
         *_flattery(result, best),

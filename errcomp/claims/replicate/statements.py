@@ -99,7 +99,7 @@ def _types(source: Source, cell: PrintedCell) -> Cell:
 def _types_for_gpus(source: Source, cell: PrintedCell) -> Cell:
     without = [method for method, row in _grid(source).items() if not row["GPU"]]
     n = len(_grid(source)) - len(without)
-    note = f"Table 1 has no tool of this type for GPUs: {', '.join(without)}."
+    note = f"Types of which Table 1 has no tool for GPUs: {', '.join(without)}."
     return judge(cell, [Candidate("rows of Table 1 with a tool for GPUs", n, True)], note)
 
 

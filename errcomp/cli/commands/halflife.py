@@ -147,9 +147,9 @@ def build(parser: Parser) -> None:
     show = actions.add_parser(
         "show",
         help="a built-in study of half-lives",
-        description="Show the half-lives of a built-in study. In the study ort, a model that was "
-        "frozen at the first release predicts small networks under every release of ONNX Runtime "
-        "from 1.15 to 1.31.",
+        description="Show the half-lives of a built-in study. In the study `ort`, a model that was "
+        "fitted at the first release predicts the times of small networks under every release of "
+        "ONNX Runtime from 1.15 to 1.31.",
     )
     show.add_argument("name", choices=tuple(STUDIES), help="which study")
     add_output_arguments(show)
@@ -213,10 +213,16 @@ def _add_blame(actions: argparse._SubParsersAction[Any]) -> None:
     )
     parser.add_argument("history", metavar="HISTORY", help=HISTORY)
     parser.add_argument(
-        "--whole", metavar="LEVEL", help="level of the wholes (default: run, network, model, …)"
+        "--whole",
+        metavar="LEVEL",
+        help="level of the rows of wholes (default: run, network or model, whichever the history "
+        "has)",
     )
     parser.add_argument(
-        "--part", metavar="LEVEL", help="level of the parts (default: kernel, operator, op, …)"
+        "--part",
+        metavar="LEVEL",
+        help="level of the rows of parts (default: kernel, operator or op, whichever the history "
+        "has)",
     )
     parser.add_argument(
         "--by",

@@ -63,7 +63,7 @@ def build(parser: Parser) -> None:
         "--candidates",
         required=True,
         metavar="PATH",
-        help="table of kernels of the runs that could be measured, with the column device, or name "
+        help="table of the kernels of the runs to choose from, with a column device; or the name "
         "of a built-in table",
     )
     runs.add_argument(
@@ -86,9 +86,9 @@ def build(parser: Parser) -> None:
         help="how many pairs support a figure such as < 5 %%",
         description="Compute how many pairs are needed for the whole interval of the MAPE to lie "
         "below a figure, for several true errors. With --pilot, the spread of the "
-        "errors comes from pairs that were measured already; where errors within a "
-        "model or device are alike, the result is a number of models or devices "
-        "instead of pairs.",
+        "errors comes from pairs that were measured already; if the errors of a model "
+        "or a device are correlated, the result is the number of models or devices "
+        "to measure, not of pairs.",
     )
     _add_claim(claim)
     add_output_arguments(claim)

@@ -242,11 +242,11 @@ def _calibration(found: Decisions) -> Table:
         Column("n", lambda row: row.n, forms.count),
     ]
     notes = [
-        "Results by assumption about the errors. "
+        "Results by assumption about the correlation of the errors. "
         + " ".join(
-            f"{row.errors.capitalize()}: {100 * row.called:.0f} % of comparisons called, "
-            f"{_wrong(row.wrong_when_sure)}, stated and found probability {100 * row.gap:.1f} "
-            "points apart."
+            f"{row.errors.capitalize()}: {100 * row.called:.0f} % of comparisons are at least "
+            f"{100 * found.level:g} % sure, {_wrong(row.wrong_when_sure)}; stated probabilities "
+            f"and shares of right comparisons differ by {100 * row.gap:.1f} points."
             for row in found.assumptions
         )
     ] if found.assumptions else []  # fmt: skip
@@ -261,7 +261,7 @@ def _calibration(found: Decisions) -> Table:
 def _wrong(share: float) -> str:
     if math.isnan(share):
         return "none at least 95 % sure"
-    return f"{format_fraction(share)} wrong of those at least 95 % sure"
+    return f"and {format_fraction(share)} of those at least 95 % sure are wrong"
 
 
 def _top(found: Decisions, what: str) -> Table:

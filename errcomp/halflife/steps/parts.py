@@ -62,9 +62,9 @@ def levels_in(history: History, whole: str | None, part: str | None) -> tuple[st
     prefix = f"{history.source}: " if history.source else ""
     if "level" not in history.keys:
         raise InputError(
-            f"{prefix}no column 'level'. It must say whether a row is of a whole (run, network) or "
-            "of one of its parts (kernel, operator). Add this column, or name the column that says "
-            "so: --column level=COLUMN."
+            f"{prefix}no column 'level'. It must say whether a row describes a whole (run, "
+            "network) or one of its parts (kernel, operator). Add this column, or name the column "
+            "that says so: --column level=COLUMN."
         )
     known = [str(name) for name in dict.fromkeys(history.per_series("level").tolist())]
     found = []

@@ -96,8 +96,10 @@ def sentence(event: Event) -> tuple[str, str]:
     unclear = not any(part.p <= _CLEAR for part in others)
     if others:
         total = sum(part.points for part in others)
-        none = ", none significant" if unclear else ""
-        said.append(f"{count(len(others), 'other part')}{none}: {_points(total)} points")
+        none = "none" if len(others) > 1 else "not"
+        noun = "other part" if clear else "part"
+        clarity = f", {none} significant" if unclear else ""
+        said.append(f"{count(len(others), noun)}{clarity}: {_points(total)} points")
     said.append(f"time outside the parts: {_points(event.rest.points)} points")
     text = "; ".join(said) + "."
     if event.listed < _MOST:
@@ -153,8 +155,9 @@ def _parts(found: Blame, events: Sequence[Event]) -> Table:
         # A page has them above.
         *(item(text, "text") for text in told or [f"{_NOTHING.head} {_NOTHING.text}"]),
         f"Points: change of the part's time in per cent of the time of its {found.whole} before "
-        "the change, with a 95 % interval. rest: time outside the parts. Before: mean time since "
-        "the previous change. After: mean time until the next one.",
+        "the change, with a 95 % interval. rest: time outside the parts. Before: mean of the times "
+        "measured from the previous change to this one. After: mean of those from this change to "
+        "the next.",
     ]
     if any(event.rest.before < 0 or event.rest.after < 0 for event in events):
         notes.append(

@@ -439,19 +439,21 @@ def steps_table(half_lives: HalfLives) -> Table:
     ]
     if any(step.stack for _, step in shown):
         columns.append(Column("Also changed", lambda row: ", ".join(row[1].stack or ()) or "–"))
-    notes: list[Note | str] = [
+    what = (
         "A step is a lasting change of the error from one version to the next. The search raises "
-        f"false alarms in {100 * half_lives.alpha:g} % of series without a step. Predicted / "
-        "measured: median change of this ratio over the series with a step. If it is above 0, "
-        "measured values fell (times became shorter) or predictions rose. Sorted by |log change| "
-        "times the square root of the number of series.",
+        f"false alarms in {100 * half_lives.alpha:g} % of series without a step."
+    )
+    notes: list[Note | str] = [
+        f"{what} Predicted / measured: median change of this ratio over the series with a step. If "
+        "it is above 0, measured values fell (times became shorter) or predictions rose. Sorted by "
+        "|log change| times the square root of the number of series.",
         Note("--json names the series of the largest steps.", on="text"),
     ]
     searched = [steps for group in half_lives.groups for steps in group.series_steps]
     if all(steps.refused for steps in searched):
         notes = [f"No series could be searched for steps: {searched[0].refused}."]
     elif not rows:
-        notes = [f"No step was found in any series. {notes[0]}"]
+        notes = [f"No step was found in any series. {what}"]
     if len(rows) > len(shown):
         notes.append(f"{len(rows) - len(shown)} smaller steps are not shown; --json lists all.")
     return Table("Steps: which release, how many series, how large", columns, shown, notes)

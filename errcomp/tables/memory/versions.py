@@ -290,7 +290,7 @@ def order_by_columns(
         if all(values[a] == values[b] for values in keys):
             raise InputError(
                 f"{origin.prefix}{names[a]} and {names[b]} have the same {' and '.join(columns)}. "
-                "Name one more column that orders them."
+                "Add a column that orders them: --order-by COLUMN,COLUMN (order_by=)."
             )
     return [names[i] for i in order]
 

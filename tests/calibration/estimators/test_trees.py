@@ -208,7 +208,7 @@ class TestArraysThatAreRefused:
     @pytest.mark.parametrize("name", ["left", "right"])
     def test_children(self, name, at, child):
         self.refuse(
-            f"the children of a node after this node, in the same tree, wrong in node {at}",
+            f"the children of each node after the node, in the same tree, wrong in node {at}",
             **self.changed(name, at, child),
         )
 

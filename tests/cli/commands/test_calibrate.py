@@ -322,7 +322,7 @@ def test_evaluation_for_people(run: Run, kernels_csv: Path, quick: None) -> None
     assert "each device held out in turn" in text
     assert "10 random folds" in text
     assert "Best: the estimator device has the lowest mean error; " in text
-    assert "· Estimator device " in text
+    assert "· The estimator device " in text
     assert "A random split would have shown" in text
     assert "transfer to a vendor that was not in the fit" in text
     assert "AMD (8)" in text

@@ -175,6 +175,11 @@ def test_the_sentence_names_three_parts_and_counts_the_others() -> None:
         "the parts: -2.0 points. The parts make up 79 % of the time of net. Also changed at that "
         "version: cuda 12.1 to 12.4, driver 1 to 2."
     )
+    alone = (sentence(replace(EVENT, parts=tuple(quiet[:n]), rest=REST))[1] for n in (1, 2))
+    assert [text.partition(";")[0] for text in alone] == [
+        "1 part, not significant: +0.4 points",
+        "2 parts, none significant: +0.3 points",
+    ]
     come = replace(CONV, name="new", listed="after", points=0.03)
     go = replace(CONV, name="old", listed="before", p=float("nan"))
     assert sentence(replace(EVENT, parts=(come, go)))[1].startswith(

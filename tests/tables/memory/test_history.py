@@ -282,7 +282,7 @@ def test_a_failed_validation_needs_no_place_in_the_order() -> None:
     ("by", "changed", "message"),
     [
         ("place", {}, "no column 'place' to order versions by"),
-        ("day", {}, "a and b have the same day. Name one more column that orders them."),
+        ("day", {}, "a and b have the same day. Add a column that orders them: --order-by"),
         (
             "position",
             {"position": [1, 10, 9, 11]},

@@ -200,7 +200,7 @@ class Forest:
             outside = np.where(leaf, child != -1, (child <= at) | (child >= end))
             if outside.any():
                 raise damaged(
-                    "must list the children of a node after this node, in the same tree",
+                    "must list the children of each node after the node, in the same tree",
                     f", wrong in {describe_rows(np.flatnonzero(outside).tolist(), word='node')}",
                 )
         if ((self.feature < 0) | (self.feature >= max(features, 1))).any():
