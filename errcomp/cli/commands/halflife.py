@@ -215,14 +215,14 @@ def _add_blame(actions: argparse._SubParsersAction[Any]) -> None:
     parser.add_argument(
         "--whole",
         metavar="LEVEL",
-        help="level of the rows of wholes (default: run, network or model, whichever the history "
-        "has)",
+        help="level of the rows of wholes (default: the first of run, network, model, … that the "
+        "history has)",
     )
     parser.add_argument(
         "--part",
         metavar="LEVEL",
-        help="level of the rows of parts (default: kernel, operator or op, whichever the history "
-        "has)",
+        help="level of the rows of parts (default: the first of kernel, operator, op, … that the "
+        "history has)",
     )
     parser.add_argument(
         "--by",
